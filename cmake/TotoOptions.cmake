@@ -1,0 +1,15 @@
+# Flags every target of the project is compiled with.
+add_library(toto_options INTERFACE)
+target_compile_features(toto_options INTERFACE cxx_std_20)
+set(CMAKE_CXX_EXTENSIONS OFF)
+# Contraction is off: whether a*b+c rounds once or twice is written in the source, not left to a compiler.
+target_compile_options(toto_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+                                              -Werror -ffp-contract=off)
+if(TOTO_SANITIZE)
+  target_compile_options(toto_options INTERFACE -fsanitize=${TOTO_SANITIZE} -fno-omit-frame-pointer
+                                                -fno-sanitize-recover=all)
+  target_link_options(toto_options INTERFACE -fsanitize=${TOTO_SANITIZE})
+endif()
+if(TOTO_BUILD_FUZZERS)
+  target_compile_options(toto_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()

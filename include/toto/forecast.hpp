@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forecasting: describe series, ask for a horizon, read statistics.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "toto/model.hpp"
+
+namespace toto {
+
+/// One request: V variates over T steps that are forecast jointly. A view: the memory stays the
+/// caller's and must outlive the call. Arrays are row-major.
+struct Series {
+  std::string_view id;                   ///< names the output and addresses the random numbers
+  std::size_t variates = 1;              ///< V
+  std::size_t steps = 0;                 ///< T, at least 1
+  std::span<const float> values;         ///< [V][T], in the user's units, all finite
+  std::span<const std::uint8_t> mask;    ///< [V][T], 1 = observed; empty: all observed
+  std::span<const std::int32_t> groups;  ///< [V] or [V][T] (constant in a patch); empty: one group.
+                                         ///< Variates attend to each other only within a group
+  std::size_t exogenous = 0;             ///< E: the last E variates are covariates
+  std::span<const float> future_exogenous;  ///< [E][horizon]; empty: covariates are forecast too
+};
+
+enum class Decode {
+  cached,    ///< what the reference's forecast() does: keys keep the rotary centre of the call that
+             ///< made them
+  uncached,  ///< every patch from scratch: one centre for all keys (spec A9)
+};
+
+enum class QuantilesFrom {
+  automatic,  ///< exact from the mixture inside the first patch, from trajectories beyond it
+  samples,    ///< from trajectories throughout
+};
+
+enum class Align {
+  pad,   ///< left-pad the context with zeros to whole patches, as the reference does
+  trim,  ///< drop the oldest steps instead, so that no padded value enters the network
+};
+
+/// The mixture at every step: what the network says before anything is drawn. [V][horizon][K] each.
+struct Parameters {
+  std::size_t components = 0;  ///< K
+  std::vector<double> df, loc, scale,
+      probability;  ///< in scaled units; probability is all 1 for K = 1
+  std::vector<double> affine_loc,
+      affine_scale;  ///< [V][horizon]: value = loc + scale * scaled value
+};
+
+struct Forecast {
+  std::string id;
+  std::size_t variates = 0;  ///< V, covariates included
+  std::size_t horizon = 0;   ///< H, steps
+  std::size_t exact_steps =
+      0;  ///< the first so many steps have exact statistics, free of sampling noise
+  std::size_t num_samples = 0;   ///< trajectories behind the other steps; 0 in mean mode
+  std::vector<float> mean;       ///< [V][H]
+  std::vector<float> median;     ///< [V][H]; empty in mean mode
+  std::vector<float> std;        ///< [V][H]; empty in mean mode; divisor N-1 where sampled
+  std::vector<float> levels;     ///< the quantile levels asked for, ascending
+  std::vector<float> quantiles;  ///< [levels][V][H]; empty in mean mode
+  std::vector<float> samples;    ///< [num_samples][V][H] if asked for
+  Parameters parameters;         ///< if asked for: along trajectory 0 beyond the first patch
+};
+
+struct ForecastOptions {
+  std::size_t horizon = 64;  ///< steps, 1 to 100,000
+  bool mean_only = false;  ///< one trajectory of mixture means fed back (the reference's mean mode)
+  std::size_t num_samples = 256;  ///< 1 to 65,536
+  std::vector<float> levels = {0.1F, 0.2F, 0.3F, 0.4F, 0.5F,
+                               0.6F, 0.7F, 0.8F, 0.9F};  ///< in (0, 1)
+  std::uint64_t seed = 0;
+  Decode decode = Decode::cached;
+  QuantilesFrom quantiles_from = QuantilesFrom::automatic;
+  Align align = Align::pad;
+  bool keep_samples = false;
+  bool keep_parameters = false;
+  /// Called as work proceeds with units done and in all; return false to stop (throws Error
+  /// interrupted).
+  std::function<bool(std::size_t done, std::size_t total)> progress;
+};
+
+/// Turns series into forecasts. Not thread-safe; make one per thread, they share the model.
+///
+/// A forecast's bits depend on the model, the series, the options and the seed; never on the other
+/// series of the batch or their order. Draws are addressed by (seed, id, variate, sample, step), so
+/// asking for more samples or adding series changes no other number.
+class Forecaster {
+ public:
+  explicit Forecaster(Model model);
+  ~Forecaster();
+  Forecaster(Forecaster&&) noexcept;
+  Forecaster& operator=(Forecaster&&) noexcept;
+
+  /// One forecast per series, in order. `out` is resized; its memory is used again.
+  /// Throws Error (2): invalid_horizon, invalid_quantile, invalid_samples; (65): no_observations,
+  /// not_finite, invalid_series (sizes that do not fit, ids that change within a patch),
+  /// duplicate_id; (70): nonfinite_forecast; (130): interrupted.
+  void forecast(std::span<const Series> series, const ForecastOptions& options,
+                std::vector<Forecast>& out);
+  [[nodiscard]] std::vector<Forecast> forecast(std::span<const Series> series,
+                                               const ForecastOptions& options);
+  [[nodiscard]] const Model& model() const;
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace toto

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models: where a checkpoint lies, what is in it, and loading it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "toto/error.hpp"
+
+namespace toto {
+
+/// What a checkpoint is: read without loading the weights.
+struct ModelInfo {
+  std::string name;    ///< what the user asked for: a Hub id, a path, or "toto-nano"
+  std::string folder;  ///< the folder its files are in; empty for weights synthesised in memory
+  std::string architecture;  ///< "toto-1.0"
+  bool synthetic = false;    ///< hash weights: forecasts mean nothing and are labelled so
+
+  std::int32_t patch_size = 0;  ///< steps per token
+  std::int32_t embed_dim = 0;
+  std::int32_t num_layers = 0;
+  std::int32_t num_heads = 0;
+  std::int32_t mlp_hidden_dim = 0;
+  std::int32_t spacewise_every_n_layers = 0;
+  bool spacewise_first = false;
+  std::string scaler;  ///< "causal_patch", "causal_step" or "global"
+  std::string head;    ///< "mixture" or "student_t"
+  std::int32_t components = 0;
+  bool variate_labels = false;
+
+  std::uint64_t parameters = 0;
+  std::uint64_t file_bytes = 0;  ///< of model.safetensors; 0 for weights synthesised in memory
+  std::vector<std::pair<std::string, std::uint64_t>> stored_types;  ///< e.g. {"F32", 132 tensors}
+  std::vector<std::string> warnings;  ///< unknown configuration keys and the like
+};
+
+/// Where models are looked for. Empty fields fall back to the environment.
+struct ModelQuery {
+  std::string model;  ///< folder, .safetensors file with config.json beside it, or Hub id
+                      ///< ("owner/name"); empty: TOTO_MODEL_ID, then the model that ships with toto
+  std::string hub_cache;  ///< empty: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, $HF_HOME/hub,
+                          ///< $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub
+  bool strict = false;    ///< unknown configuration keys are errors
+};
+
+/// Arithmetic of the network. The scaler always works in float64.
+enum class Precision { float32, float64 };
+
+struct LoadOptions {
+  std::string backend = "reference";         ///< which implementation of the operations
+  Precision precision = Precision::float32;  ///< float64: the reference backend only
+};
+
+/// A model in memory: immutable, shared, safe to use from many threads.
+class Model {
+ public:
+  /// Resolves, checks and loads. Throws Error: model_not_found / shard_not_found (66), and for
+  /// malformed files the codes of docs/errors.md (65, 78).
+  static Model load(const ModelQuery& query, const LoadOptions& options = {});
+  /// Hash weights in memory (docs/verification.md), for tests and benchmarks. `preset`:
+  /// "toto-open-base-1.0".
+  static Model synthesise(std::string_view preset, std::uint64_t seed,
+                          const LoadOptions& options = {});
+
+  [[nodiscard]] const ModelInfo& info() const;
+
+  struct Impl;
+  explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  [[nodiscard]] const Impl& impl() const { return *impl_; }
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Describes a checkpoint without loading its weights; errors as for Model::load.
+ModelInfo inspect_model(const ModelQuery& query);
+
+/// SHA-256 of a file as 64 hexadecimal digits, to compare with what a hub publishes.
+/// Throws Error: file_not_found (66), read_failed (74).
+std::string file_sha256(const std::string& path);
+
+/// Writes `config.json` and `model.safetensors` (F32, published names) with the hash weights.
+/// `config_json` is the text of a config.json; `progress` (may be empty) is called with bytes
+/// written and bytes in all. The files appear whole or not at all. Throws Error: write_failed (74)
+/// and config codes (78).
+void write_synthetic_checkpoint(
+    std::string_view config_json, std::uint64_t seed, const std::string& folder,
+    const std::function<void(std::uint64_t, std::uint64_t)>& progress = {});
+
+/// The text of config.json of a preset ("toto-open-base-1.0"). Throws Error: unknown_preset (2).
+std::string preset_config(std::string_view preset);
+
+}  // namespace toto

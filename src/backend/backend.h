@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam between the forward pass and the hardware: memory, weights, and about a dozen
+// operations.
+//
+// Rules for every implementation:
+//   - operations allocate nothing and keep no state; scratch memory is passed in;
+//   - sizes and positions are read from the Batch (memory the backend can see), not baked in;
+//   - a row's bits are a function of that row's inputs, never of how many rows there are;
+//   - activations are of the backend's own type (float, or double in the float64 reference); the
+//   caller
+//     treats them as opaque and moves them with upload() and download().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace toto {
+
+/// One series of a ragged batch in one call of the network. Its rows (tokens) are laid out
+/// [trajectory][variate][token], starting at `row`.
+struct Block {
+  std::int32_t row = 0;           // first row of the block
+  std::int32_t trajectories = 1;  // N
+  std::int32_t variates = 1;      // V
+  std::int32_t tokens = 0;     // S: new tokens of each (trajectory, variate), label token included
+  std::int32_t position = 0;   // absolute position of the first new token
+  std::int32_t centre = 0;     // xPos centre of this call (spec A8)
+  std::int32_t ids = 0;        // first element of this block's group ids, [V][S]
+  std::int32_t labels = 0;     // 1: the first token of every variate is its label (spec A6)
+  std::int32_t exogenous = 0;  // E: the last E variates are covariates
+  std::int32_t context =
+      0;  // tokens of the context, label excluded: what the scaler calls the prefix
+  // Keys and values, in elements of one layer's KvLayer. A prefix is shared by all trajectories:
+  // [V][H][prefix][d]; a suffix is private: [N][V][H][suffix_capacity][d].
+  std::int32_t prefix = 0;  // tokens of the shared prefix
+  std::int32_t suffix = 0;  // private tokens cached before this call
+  std::int32_t suffix_capacity = 0;
+  std::int64_t prefix_at = 0;
+  std::int64_t suffix_at = 0;
+  // Where draws are addressed and future covariates lie.
+  std::uint64_t key = 0;          // hash of the series' id
+  std::int32_t first_sample = 0;  // trajectory 0 of this block is sample `first_sample`
+  std::int32_t first_step =
+      0;  // first step of the patch being predicted, counted from the context's end
+  std::int64_t covariates = 0;  // element offset of [E][P] values that replace the prediction
+
+  [[nodiscard]] std::int32_t rows() const { return trajectories * variates * tokens; }
+};
+
+/// The batch of one call. `blocks` and `ids` lie in memory that the backend can read.
+struct Batch {
+  const Block* blocks = nullptr;
+  const std::int32_t* ids = nullptr;
+  std::int32_t count = 0;  // blocks
+  std::int32_t rows = 0;   // rows of all blocks
+};
+
+/// Weights as a backend keeps them: y[out] = W[out][in] x + bias. Packed privately.
+struct Matrix {
+  const void* weights = nullptr;
+  const void* bias = nullptr;  // [out], or nullptr
+  std::int32_t out = 0;
+  std::int32_t in = 0;
+};
+
+/// Keys and values of one time layer.
+struct KvLayer {
+  void* keys = nullptr;
+  void* values = nullptr;
+};
+
+/// Rotary and xPos tables (spec A8) for positions 0 .. positions-1.
+struct Rotary {
+  const void* cosine = nullptr;  // [positions][d/2], float32 angles
+  const void* sine = nullptr;    // [positions][d/2]
+  const void* factor =
+      nullptr;  // [2*positions][d/2]: base^((i - positions)/512), i - positions = t - centre
+  std::int32_t positions = 0;
+};
+
+/// What a linear operation does with its result.
+enum class Epilogue {
+  store,     // y = Wx + b
+  residual,  // y += Wx + b
+  gated,     // y[out/2] = silu(first half) * second half  (spec A7.2)
+};
+
+struct ScalerSpec {
+  enum class Kind : std::int32_t { causal_patch, causal_step, global };
+  Kind kind = Kind::causal_patch;
+  std::int32_t patch = 0;  // P
+  bool stabilize_with_global = true;
+  double exponent = 10.0;
+};
+
+/// What the scaler carries from token to token, for each (trajectory, variate). All in float64.
+struct ScalerState {
+  double count = 0, sum = 0, m2 = 0, mean = 0;  // of the valid values so far
+  double lower = 0, upper = 0;                  // the global clamp; 0 and +inf where there is none
+  double loc = 0, scale = 0;                    // of the global scaler
+};
+
+struct PatchShape {
+  std::int32_t patch = 0;       // P
+  std::int32_t components = 0;  // K
+  std::int32_t steps = 0;       // steps of the patch that are needed, 1..P
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Bytes of one activation.
+  [[nodiscard]] virtual std::size_t element_size() const = 0;
+
+  // --- memory
+  // -------------------------------------------------------------------------------------------
+  [[nodiscard]] virtual void* allocate(
+      std::size_t bytes) = 0;  // 64-byte aligned, zeroed; throws bad_alloc
+  virtual void release(void* memory) noexcept = 0;
+  virtual void upload(std::span<const float> from, void* to) const = 0;  // float32 -> activations
+  virtual void download(const void* from,
+                        std::span<double> to) const = 0;  // activations -> float64
+
+  // --- weights, at load
+  // ---------------------------------------------------------------------------------
+  /// Takes a row-major [out][in] matrix and its bias (may be empty). For Epilogue::gated the first
+  /// half of the rows is the gate. `take` hands the memory over: the backend may keep it instead of
+  /// a copy.
+  [[nodiscard]] virtual Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                             std::int32_t in, std::span<const float> bias,
+                                             Epilogue use) = 0;
+
+  // --- scaler and patches
+  // -------------------------------------------------------------------------------
+  /// Spec A4. x [rows][P] raw values, mask [rows][P] (1 = observed), label rows ignored. Scales the
+  /// block's tokens in order, carrying `state` [N*V]: at position 0 it starts afresh (and takes the
+  /// global statistics of the first `context` tokens), later it goes on. scaled, loc, scale
+  /// [rows][P].
+  virtual void scale(const Batch& batch, const ScalerSpec& spec, const void* x,
+                     const std::uint8_t* mask, ScalerState* state, void* scaled, void* loc,
+                     void* scale) const = 0;
+
+  // --- operations of the network
+  // ------------------------------------------------------------------------
+  /// y[rows][out] = W x[rows][in] + b, with its epilogue.
+  virtual void linear(const Matrix& w, const void* x, void* y, std::int32_t rows,
+                      Epilogue epilogue) const = 0;
+  /// y = x / sqrt(mean(x^2) + 1e-8) * scale; x, y [rows][dim].
+  virtual void rms_norm(const void* x, const void* scale, void* y, std::int32_t rows,
+                        std::int32_t dim) const = 0;
+  /// Writes the label vectors [2][dim] (target, exogenous; unit length) over the label rows of
+  /// `hidden`.
+  virtual void set_labels(const Batch& batch, const void* labels, void* hidden,
+                          std::int32_t dim) const = 0;
+  /// Rotates queries in place and appends rotated keys, and values, to the private suffix.
+  /// qkv [rows][3][H][d]. `space`: no rotation and no cache; use variate_attention alone.
+  virtual void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
+                             std::int32_t heads, std::int32_t head_dim) const = 0;
+  /// Causal attention over the shared prefix and the private suffix (this call's tokens included).
+  /// out [rows][H*d], or with `last_only` [N*V of all blocks][H*d]: the last token of each variate.
+  virtual void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
+                              std::int32_t heads, std::int32_t head_dim, bool last_only) const = 0;
+  /// Attention over the variates of each (trajectory, token) with equal ids. out [rows][H*d].
+  virtual void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
+                                 std::int32_t head_dim) const = 0;
+  /// Copies the last token's row of every (trajectory, variate): x [rows][dim] -> y [N*V of all
+  /// blocks][dim].
+  virtual void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const = 0;
+  /// Spec A10. raw [rows][4][K] (df, loc, scale, mixture) becomes df, loc, scale, probability in
+  /// place.
+  virtual void distribution(void* raw, std::int64_t rows, std::int32_t components,
+                            bool mixture) const = 0;
+
+  // --- the next patch: y [N*V of all blocks][P] in data units, extreme values replaced by 0
+  // --------------- Rows here are the last tokens. params [rows][P][4][K]; loc, scale [rows][P].
+  // With `shared`, params, loc and scale have one row for each variate, which all trajectories of
+  // the block use.
+  virtual void predict_mean(const Batch& batch, const PatchShape& shape, bool shared,
+                            const void* params, const void* loc, const void* scale,
+                            void* y) const = 0;
+  /// Draws addressed by (seed, block.key, variate, first_sample + trajectory, first_step + step).
+  /// Only the first `shape.steps` steps are drawn; the others are set to 0.
+  virtual void predict_draw(const Batch& batch, const PatchShape& shape, bool shared,
+                            std::uint64_t seed, const void* params, const void* loc,
+                            const void* scale, void* y) const = 0;
+  /// Overwrites the last E variates with covariates [E][P] (spec A11.3).
+  virtual void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+                      void* y) const = 0;
+};
+
+/// The plain loops: the oracle of every other backend.
+std::unique_ptr<Backend> make_reference_backend_f32();
+std::unique_ptr<Backend> make_reference_backend_f64();
+
+}  // namespace toto

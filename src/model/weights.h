@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where weights come from: one interface over a safetensors file and a synthetic generator. Tensors
+// are read one at a time into memory of the caller, so that a backend can pack each one and let it
+// go.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+
+namespace toto {
+
+enum class DType { f32, f16, bf16 };
+
+struct TensorInfo {
+  std::string name;                 // as stored
+  std::vector<std::int64_t> shape;  // row-major; empty for rank 0
+  DType dtype = DType::f32;
+  [[nodiscard]] std::int64_t elements() const;
+};
+
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  /// Every floating-point tensor, in the order of storage.
+  [[nodiscard]] virtual std::span<const TensorInfo> tensors() const = 0;
+  /// nullptr where there is none of that name.
+  [[nodiscard]] virtual const TensorInfo* find(std::string_view name) const = 0;
+  /// Reads a whole tensor, converted to float32; `out` has exactly `elements()` elements.
+  /// Throws Error: missing_tensor (65), nonfinite_weight (65, with the index), read_failed (74).
+  virtual void read(std::string_view name, std::span<float> out) const = 0;
+  /// XXH3-128 of the content read so far is not kept here; this names the source for people.
+  [[nodiscard]] virtual const std::string& description() const = 0;
+  [[nodiscard]] virtual bool synthetic() const { return false; }
+};
+
+/// A tensor a Toto 1.0 model needs: the published name, the shape, and the name of the unfused file
+/// (empty where the two agree).
+struct ExpectedTensor {
+  std::string name;         // e.g. model.transformer.layers.0.mlp.0.w12.weight
+  std::string alternative;  // e.g. model.transformer.layers.0.mlp.0.weight
+  std::vector<std::int64_t> shape;
+};
+
+/// Spec A2: all tensors of `config` in state order (patch_embed, layers, unembed, df, loc_proj,
+/// scale_proj, mixture_weights), labels excluded.
+std::vector<ExpectedTensor> expected_tensors(const Toto1Config& config);
+
+/// Maps published names to the names of a source and checks every shape. Throws Error (65):
+/// missing_tensor (all of them listed), config_tensor_mismatch.
+class WeightTable {
+ public:
+  WeightTable(std::shared_ptr<const WeightSource> source, const Toto1Config& config);
+  /// Reads by published (fused) name.
+  void read(std::string_view name, std::span<float> out) const;
+  [[nodiscard]] bool has_variate_labels() const { return has_labels_; }
+  [[nodiscard]] const WeightSource& source() const { return *source_; }
+
+ private:
+  std::shared_ptr<const WeightSource> source_;
+  std::vector<std::pair<std::string, std::string>> names_;  // published -> stored, sorted
+  bool has_labels_ = false;
+};
+
+/// Opens a .safetensors file (spec A1, robustness cases 1-15): the whole header is checked, and
+/// every size compared with the real size of the file, before anything is allocated. Stray rotary
+/// tensors and integer tensors are legal and not listed by tensors().
+std::shared_ptr<const WeightSource> open_safetensors(const std::string& path);
+
+/// The hash weights of the golden cases (golden README): tensor i of `order` has the seed 1000*seed
+/// + i. Names may be fused or unfused; shapes come from the config.
+std::shared_ptr<const WeightSource> synthesise_weights(const Toto1Config& config,
+                                                       std::uint64_t seed,
+                                                       std::vector<std::string> order);
+/// The order of weights.json for the published names (unfused MLP, labels last if asked).
+std::vector<std::string> default_tensor_order(const Toto1Config& config, bool labels);
+
+}  // namespace toto
