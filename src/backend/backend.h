@@ -22,7 +22,8 @@ namespace toto {
 /// One series of a ragged batch in one call of the network. Its rows (tokens) are laid out
 /// [trajectory][variate][token], starting at `row`.
 struct Block {
-  std::int32_t row = 0;           // first row of the block
+  std::int32_t row = 0;   // first row of the block
+  std::int32_t lane = 0;  // first lane: lanes count (trajectory, variate) pairs over all blocks
   std::int32_t trajectories = 1;  // N
   std::int32_t variates = 1;      // V
   std::int32_t tokens = 0;     // S: new tokens of each (trajectory, variate), label token included
@@ -47,6 +48,7 @@ struct Block {
       0;  // first step of the patch being predicted, counted from the context's end
   std::int64_t covariates = 0;  // element offset of [E][P] values that replace the prediction
 
+  [[nodiscard]] std::int32_t lanes() const { return trajectories * variates; }
   [[nodiscard]] std::int32_t rows() const { return trajectories * variates * tokens; }
 };
 
@@ -56,9 +58,11 @@ struct Batch {
   const std::int32_t* ids = nullptr;
   std::int32_t count = 0;  // blocks
   std::int32_t rows = 0;   // rows of all blocks
+  std::int32_t lanes = 0;  // lanes of all blocks
 };
 
-/// Weights as a backend keeps them: y[out] = W[out][in] x + bias. Packed privately.
+/// Weights as a backend keeps them: y[out] = W[out][in] x + bias. Packed privately. A copy with a
+/// smaller `out` is valid and means the first rows (never with Epilogue::gated).
 struct Matrix {
   const void* weights = nullptr;
   const void* bias = nullptr;  // [out], or nullptr
@@ -77,7 +81,7 @@ struct Rotary {
   const void* cosine = nullptr;  // [positions][d/2], float32 angles
   const void* sine = nullptr;    // [positions][d/2]
   const void* factor =
-      nullptr;  // [2*positions][d/2]: base^((i - positions)/512), i - positions = t - centre
+      nullptr;  // [2*positions][d/2]: base^((t - centre)/512) at t - centre + positions
   std::int32_t positions = 0;
 };
 
@@ -117,78 +121,81 @@ class Backend {
   /// Bytes of one activation.
   [[nodiscard]] virtual std::size_t element_size() const = 0;
 
-  // --- memory
-  // -------------------------------------------------------------------------------------------
-  [[nodiscard]] virtual void* allocate(
-      std::size_t bytes) = 0;  // 64-byte aligned, zeroed; throws bad_alloc
-  virtual void release(void* memory) noexcept = 0;
-  virtual void upload(std::span<const float> from, void* to) const = 0;  // float32 -> activations
-  virtual void download(const void* from,
-                        std::span<double> to) const = 0;  // activations -> float64
+  // --- memory ---
 
-  // --- weights, at load
-  // ---------------------------------------------------------------------------------
+  /// 64-byte aligned and zeroed; throws std::bad_alloc.
+  [[nodiscard]] virtual void* allocate(std::size_t bytes) = 0;
+  virtual void release(void* memory) noexcept = 0;
+  /// Converts to activations.
+  virtual void upload(std::span<const double> from, void* to) const = 0;
+  virtual void upload(std::span<const float> from, void* to) const = 0;
+  /// Converts from activations.
+  virtual void download(const void* from, std::span<double> to) const = 0;
+
+  // --- weights, at load ---
+
   /// Takes a row-major [out][in] matrix and its bias (may be empty). For Epilogue::gated the first
-  /// half of the rows is the gate. `take` hands the memory over: the backend may keep it instead of
-  /// a copy.
+  /// half of the rows is the gate. The backend may keep the memory instead of a copy.
   [[nodiscard]] virtual Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
                                              std::int32_t in, std::span<const float> bias,
                                              Epilogue use) = 0;
 
-  // --- scaler and patches
-  // -------------------------------------------------------------------------------
-  /// Spec A4. x [rows][P] raw values, mask [rows][P] (1 = observed), label rows ignored. Scales the
-  /// block's tokens in order, carrying `state` [N*V]: at position 0 it starts afresh (and takes the
-  /// global statistics of the first `context` tokens), later it goes on. scaled, loc, scale
-  /// [rows][P].
+  // --- scaler (spec A4) ---
+
+  /// x [rows][P] raw values, mask [rows][P] (1 = observed); label rows are ignored and become 0.
+  /// Scales the tokens of every lane in order, carrying `state` [lanes]: at position 0 it starts
+  /// afresh (and takes the global statistics of the first `context` tokens), later it goes on.
+  /// scaled, loc, scale [rows][P].
   virtual void scale(const Batch& batch, const ScalerSpec& spec, const void* x,
                      const std::uint8_t* mask, ScalerState* state, void* scaled, void* loc,
                      void* scale) const = 0;
+  /// Copies the states of the variates of each block of `source` (one trajectory each) to all
+  /// trajectories of the block of `batch` with the same index. from [source lanes], to [lanes].
+  virtual void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
+                            ScalerState* to) const = 0;
 
-  // --- operations of the network
-  // ------------------------------------------------------------------------
+  // --- network (spec A5-A8) ---
+
   /// y[rows][out] = W x[rows][in] + b, with its epilogue.
   virtual void linear(const Matrix& w, const void* x, void* y, std::int32_t rows,
                       Epilogue epilogue) const = 0;
   /// y = x / sqrt(mean(x^2) + 1e-8) * scale; x, y [rows][dim].
   virtual void rms_norm(const void* x, const void* scale, void* y, std::int32_t rows,
                         std::int32_t dim) const = 0;
-  /// Writes the label vectors [2][dim] (target, exogenous; unit length) over the label rows of
-  /// `hidden`.
+  /// Writes the labels [2][dim] (target, exogenous; unit length) over the label rows of `hidden`.
   virtual void set_labels(const Batch& batch, const void* labels, void* hidden,
                           std::int32_t dim) const = 0;
-  /// Rotates queries in place and appends rotated keys, and values, to the private suffix.
-  /// qkv [rows][3][H][d]. `space`: no rotation and no cache; use variate_attention alone.
+  /// Rotates queries in place, and appends rotated keys, and values, to the private suffix.
+  /// qkv [rows][3][H][d].
   virtual void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
                              std::int32_t heads, std::int32_t head_dim) const = 0;
   /// Causal attention over the shared prefix and the private suffix (this call's tokens included).
-  /// out [rows][H*d], or with `last_only` [N*V of all blocks][H*d]: the last token of each variate.
+  /// out [rows][H*d], or with `last_only` [lanes][H*d]: the last token of each lane.
   virtual void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
                               std::int32_t heads, std::int32_t head_dim, bool last_only) const = 0;
   /// Attention over the variates of each (trajectory, token) with equal ids. out [rows][H*d].
   virtual void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
                                  std::int32_t head_dim) const = 0;
-  /// Copies the last token's row of every (trajectory, variate): x [rows][dim] -> y [N*V of all
-  /// blocks][dim].
+  /// Copies the last token of every lane: x [rows][dim] -> y [lanes][dim].
   virtual void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const = 0;
-  /// Spec A10. raw [rows][4][K] (df, loc, scale, mixture) becomes df, loc, scale, probability in
-  /// place.
+
+  // --- head and the next patch (spec A10, A11) ---
+
+  /// raw [rows][4][K] (df, loc, scale, mixture) becomes df, loc, scale, probability in place.
   virtual void distribution(void* raw, std::int64_t rows, std::int32_t components,
                             bool mixture) const = 0;
-
-  // --- the next patch: y [N*V of all blocks][P] in data units, extreme values replaced by 0
-  // --------------- Rows here are the last tokens. params [rows][P][4][K]; loc, scale [rows][P].
-  // With `shared`, params, loc and scale have one row for each variate, which all trajectories of
-  // the block use.
-  virtual void predict_mean(const Batch& batch, const PatchShape& shape, bool shared,
+  /// y = mixture mean in data units, extreme values replaced by 0. params [lanes][steps][4][K];
+  /// loc, scale, y [lanes][P]; steps beyond shape.steps become 0. Where `shared` is given, params,
+  /// loc and scale are those of its blocks (one trajectory each), for all trajectories of `batch`.
+  virtual void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
                             const void* params, const void* loc, const void* scale,
                             void* y) const = 0;
-  /// Draws addressed by (seed, block.key, variate, first_sample + trajectory, first_step + step).
-  /// Only the first `shape.steps` steps are drawn; the others are set to 0.
-  virtual void predict_draw(const Batch& batch, const PatchShape& shape, bool shared,
+  /// The same with draws, addressed by
+  /// (seed, block.key, variate, first_sample + trajectory, first_step + step).
+  virtual void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
                             std::uint64_t seed, const void* params, const void* loc,
                             const void* scale, void* y) const = 0;
-  /// Overwrites the last E variates with covariates [E][P] (spec A11.3).
+  /// Overwrites the last E variates of y [lanes][P] with covariates [E][P] at block.covariates.
   virtual void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
                       void* y) const = 0;
 };
