@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+# Shared by the scripts of this folder and by .ci/run: section headings, missing packages, the build.
+# Sourced by bash, never run by itself.
+# shellcheck shell=bash disable=SC2034
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root" || exit 70
+started=$SECONDS
+jobs=$(nproc)
+
+build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libssl-dev libcli11-dev
+                libgtest-dev libgmock-dev pkg-config)
+python_packages=(python3 python3-venv)
+
+clock() { printf '%02d:%02d' $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)); }
+section() { printf '\n== %s  %s\n' "$(clock)" "$*"; }
+say() { printf '   %s\n' "$*"; }
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+installed() { dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^.i'; }
+
+# install_missing PACKAGE...: Debian packages that are not there; asks the network only if one is missing.
+install_missing() {
+  if ! command -v dpkg-query >/dev/null; then
+    say "not a Debian machine: make sure you have what Debian calls: $*"
+    return 0
+  fi
+  local package missing=()
+  for package in "$@"; do
+    installed "$package" || missing+=("$package")
+  done
+  if [ ${#missing[@]} -eq 0 ]; then
+    say "all packages are there"
+    return 0
+  fi
+  say "installing: ${missing[*]}"
+  mkdir -p build
+  if ! { as_root apt-get update &&
+         as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+           "${missing[@]}"; } </dev/null >build/apt.log 2>&1; then
+    tail -n 20 build/apt.log >&2
+    say "could not install ${missing[*]} (the whole log: build/apt.log)" >&2
+    return 1
+  fi
+}
+
+# build PRESET [TARGET...]: configures, then builds; what the compiler says is kept in build/PRESET.log.
+build() {
+  local preset=$1 launcher=() log=build/$1.log
+  shift
+  mkdir -p build
+  if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  if ! cmake --preset "$preset" "${launcher[@]}" >"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    return 1
+  fi
+  if ! cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"} >>"$log" 2>&1; then
+    grep -nE 'error|FAILED|undefined reference' "$log" | head -n 30 >&2
+    say "the build failed (the whole log: $log)" >&2
+    return 1
+  fi
+}
+
+# run_tests PRESET [ctest arguments]: sets `tests_passed`, `tests_failed`, `tests_skipped`.
+run_tests() {
+  local preset=$1 report log status=0
+  shift
+  report=$root/build/$preset.junit.xml
+  log=build/$preset.tests.log
+  tests_passed=0 tests_failed=1 tests_skipped=0
+  rm -f "$report"
+  ctest --preset "$preset" -j "$jobs" --output-junit "$report" "$@" >"$log" 2>&1 || status=$?
+  if [ ! -s "$report" ]; then
+    tail -n 30 "$log" >&2
+    return 1
+  fi
+  local suite
+  suite=$(tr '\n' ' ' <"$report" | grep -oE '<testsuite [^>]*>' | head -n 1)
+  local all disabled
+  all=$(attribute "$suite" tests)
+  tests_failed=$(attribute "$suite" failures)
+  disabled=$(attribute "$suite" disabled)
+  tests_skipped=$(attribute "$suite" skipped)
+  tests_passed=$((all - tests_failed - tests_skipped - disabled))
+  if [ "$status" -ne 0 ]; then
+    sed -n '/The following tests FAILED/,$p' "$log" >&2
+    grep -aE '(Failure$|: error|ERROR: |SUMMARY: |WARNING: ThreadSanitizer)' "$log" | head -n 40 >&2
+    say "the whole log: $log" >&2
+  fi
+  return "$status"
+}
+
+attribute() { sed -E "s/.* $2=\"([0-9]+)\".*/\1/" <<<"$1"; }
