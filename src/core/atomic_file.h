@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Output files that appear whole or not at all.
+//
+// The bytes go to a temporary file in the folder of the target; commit() flushes it to the disk and
+// renames it over the target. Whatever happens before that leaves the target as it was.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace toto {
+
+class PendingFile;  // a slot of the registry behind remove_unfinished_files()
+
+/// A target that is a link is followed, and what it points to is replaced; a replaced file keeps
+/// its permissions. Devices, pipes, /dev/stdout, /dev/stderr and /dev/fd/N have nothing to rename
+/// and are written straight through. Every function throws Error write_failed (74).
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();  ///< removes the temporary file unless committed
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  void commit();
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  void open_temporary(std::string target);
+  void flush();
+  void write_all(std::span<const std::byte> bytes);
+  [[noreturn]] void fail(int error) const;
+
+  std::string path_;       // as the caller named it
+  std::string target_;     // what is replaced, links followed; empty: written straight through
+  std::string temporary_;  // empty: none, or already renamed
+  PendingFile* pending_ = nullptr;
+  int fd_ = -1;
+  std::vector<std::byte> buffer_;
+};
+
+/// Unlinks the temporary files of all AtomicFiles that are not committed yet. Async-signal-safe, so
+/// that a handler can leave no partial file behind before it ends the process.
+void remove_unfinished_files() noexcept;
+
+}  // namespace toto
