@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spec A4, A10, A11: scaler, distribution parameters, and the next patch.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "backend/reference/reference_backend.h"
+#include "backend/reference/scaler.h"
+#include "core/draw.h"
+#include "core/philox.h"
+
+namespace toto::reference {
+namespace {
+
+constexpr float kEpsilon = std::numeric_limits<float>::epsilon();  // of the model's type, 2^-23
+constexpr double kExtreme = static_cast<double>(std::numeric_limits<float>::max()) / 2;
+
+template <typename T>
+T softplus(T x) {
+  return x > T{20} ? x : std::log1p(std::exp(x));
+}
+
+/// A10: values that are not finite or of extreme size become 0.
+template <typename T>
+T tame(T y) {
+  return std::isfinite(y) && std::abs(static_cast<double>(y)) < kExtreme ? y : T{0};
+}
+
+template <typename T>
+struct LaneParameters {
+  const T* params;  // [steps][4][K]
+  const T* loc;     // [P]
+  const T* scale;   // [P]
+};
+
+/// Calls visit(block, trajectory, variate, parameters, y) for every lane.
+template <typename T, typename Visit>
+void for_each_lane(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                   const void* params, const void* loc, const void* scale, void* y, Visit visit) {
+  const std::int64_t stride = std::int64_t{shape.steps} * 4 * shape.components;
+  for (std::int32_t i = 0; i < batch.count; ++i) {
+    const Block& b = batch.blocks[i];
+    for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
+      const std::int32_t variate = lane % b.variates;
+      const std::int64_t from =
+          shared == nullptr ? b.lane + lane : shared->blocks[i].lane + variate;
+      const LaneParameters<T> p{static_cast<const T*>(params) + from * stride,
+                                static_cast<const T*>(loc) + from * shape.patch,
+                                static_cast<const T*>(scale) + from * shape.patch};
+      T* out = static_cast<T*>(y) + std::int64_t{b.lane + lane} * shape.patch;
+      std::fill(out + shape.steps, out + shape.patch, T{0});
+      visit(b, lane / b.variates, variate, p, out);
+    }
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void ReferenceBackend<T>::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
+                                const std::uint8_t* mask, ScalerState* state, void* scaled,
+                                void* loc, void* scale) const {
+  for (std::int32_t i = 0; i < batch.count; ++i) {
+    const Block& b = batch.blocks[i];
+    for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
+      const std::int64_t at = std::int64_t{b.row + lane * b.tokens} * spec.patch;
+      const scaler::Lane<T> view{static_cast<const T*>(x) + at,
+                                 mask + at,
+                                 static_cast<T*>(scaled) + at,
+                                 static_cast<T*>(loc) + at,
+                                 static_cast<T*>(scale) + at,
+                                 b.tokens,
+                                 b.labels,
+                                 b.context};
+      scaler::run(view, spec, b.position == 0, state[b.lane + lane]);
+    }
+  }
+}
+
+template <typename T>
+void ReferenceBackend<T>::repeat_state(const Batch& source, const Batch& batch,
+                                       const ScalerState* from, ScalerState* to) const {
+  for (std::int32_t i = 0; i < batch.count; ++i) {
+    const Block& b = batch.blocks[i];
+    for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
+      to[b.lane + lane] = from[source.blocks[i].lane + lane % b.variates];
+    }
+  }
+}
+
+template <typename T>
+void ReferenceBackend<T>::distribution(void* raw, std::int64_t rows, std::int32_t components,
+                                       bool mixture) const {
+  const auto floor = static_cast<T>(kEpsilon);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    T* df = static_cast<T*>(raw) + row * 4 * components;
+    T* scale = df + 2 * components;
+    T* weight = df + 3 * components;
+    for (std::int32_t k = 0; k < components; ++k) {
+      df[k] = T{2} + std::max(softplus(df[k]), floor);
+      scale[k] = std::max(softplus(scale[k]), floor);
+    }
+    if (!mixture) {
+      std::fill_n(weight, components, T{1});
+      continue;
+    }
+    const T highest = *std::max_element(weight, weight + components);
+    T total = 0;
+    for (std::int32_t k = 0; k < components; ++k) {
+      weight[k] = std::exp(weight[k] - highest);
+      total += weight[k];
+    }
+    T again = 0;
+    for (std::int32_t k = 0; k < components; ++k) {
+      weight[k] /= total;
+      again += weight[k];
+    }
+    for (std::int32_t k = 0; k < components; ++k) weight[k] /= again;
+  }
+}
+
+template <typename T>
+void ReferenceBackend<T>::predict_mean(const Batch& batch, const Batch* shared,
+                                       const PatchShape& shape, const void* params, const void* loc,
+                                       const void* scale, void* y) const {
+  const std::int32_t k_count = shape.components;
+  for_each_lane<T>(
+      batch, shared, shape, params, loc, scale, y,
+      [&](const Block&, std::int32_t, std::int32_t, const LaneParameters<T>& p, T* out) {
+        for (std::int32_t step = 0; step < shape.steps; ++step) {
+          const T* at = p.params + std::int64_t{step} * 4 * k_count;
+          T mean = 0;
+          for (std::int32_t k = 0; k < k_count; ++k) {
+            mean += at[3 * k_count + k] * at[k_count + k];
+          }
+          out[step] = tame(mean * p.scale[step] + p.loc[step]);
+        }
+      });
+}
+
+template <typename T>
+void ReferenceBackend<T>::predict_draw(const Batch& batch, const Batch* shared,
+                                       const PatchShape& shape, std::uint64_t seed,
+                                       const void* params, const void* loc, const void* scale,
+                                       void* y) const {
+  const std::int32_t k_count = shape.components;
+  for_each_lane<T>(
+      batch, shared, shape, params, loc, scale, y,
+      [&](const Block& b, std::int32_t trajectory, std::int32_t variate, const LaneParameters<T>& p,
+          T* out) {
+        for (std::int32_t step = 0; step < shape.steps; ++step) {
+          const T* at = p.params + std::int64_t{step} * 4 * k_count;
+          const DrawAddress address{b.key, static_cast<std::uint32_t>(variate),
+                                    static_cast<std::uint32_t>(b.first_sample + trajectory),
+                                    static_cast<std::uint32_t>(b.first_step + step)};
+          const double draw = draw_mixture(at, at + k_count, at + 2 * k_count, at + 3 * k_count,
+                                           k_count, draw_words(seed, address));
+          out[step] = tame(static_cast<T>(draw) * p.scale[step] + p.loc[step]);
+        }
+      });
+}
+
+template <typename T>
+void ReferenceBackend<T>::inject(const Batch& batch, const PatchShape& shape,
+                                 const void* covariates, void* y) const {
+  for (std::int32_t i = 0; i < batch.count; ++i) {
+    const Block& b = batch.blocks[i];
+    for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
+      const std::int32_t e = lane % b.variates - (b.variates - b.exogenous);
+      if (e < 0 || b.covariates < 0) continue;
+      std::copy_n(static_cast<const T*>(covariates) + b.covariates + e * shape.patch, shape.patch,
+                  static_cast<T*>(y) + std::int64_t{b.lane + lane} * shape.patch);
+    }
+  }
+}
+
+template class ReferenceBackend<float>;
+template class ReferenceBackend<double>;
+
+}  // namespace toto::reference

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference backend: every operation of the seam in plain loops, in float or double. It is the
+// oracle that the fast backends are compared with, so it stays readable before all else.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace toto::reference {
+
+template <typename T>
+class ReferenceBackend final : public Backend {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "reference"; }
+  [[nodiscard]] std::size_t element_size() const override { return sizeof(T); }
+
+  [[nodiscard]] void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void upload(std::span<const double> from, void* to) const override;
+  void upload(std::span<const float> from, void* to) const override;
+  void download(const void* from, std::span<double> to) const override;
+
+  [[nodiscard]] Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                     std::int32_t in, std::span<const float> bias,
+                                     Epilogue use) override;
+
+  void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
+             ScalerState* state, void* scaled, void* loc, void* scale) const override;
+  void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
+                    ScalerState* to) const override;
+
+  void linear(const Matrix& w, const void* x, void* y, std::int32_t rows,
+              Epilogue epilogue) const override;
+  void rms_norm(const void* x, const void* scale, void* y, std::int32_t rows,
+                std::int32_t dim) const override;
+  void set_labels(const Batch& batch, const void* labels, void* hidden,
+                  std::int32_t dim) const override;
+  void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
+                     std::int32_t heads, std::int32_t head_dim) const override;
+  void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
+                      std::int32_t heads, std::int32_t head_dim, bool last_only) const override;
+  void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
+                         std::int32_t head_dim) const override;
+  void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override;
+
+  void distribution(void* raw, std::int64_t rows, std::int32_t components,
+                    bool mixture) const override;
+  void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    const void* params, const void* loc, const void* scale, void* y) const override;
+  void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    std::uint64_t seed, const void* params, const void* loc, const void* scale,
+                    void* y) const override;
+  void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+              void* y) const override;
+
+ private:
+  std::vector<std::unique_ptr<float[]>>
+      weights_;  // float32 in both precisions: that is what they are
+};
+
+}  // namespace toto::reference

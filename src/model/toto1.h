@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Toto 1.0 network on a backend: its weights and its forward pass.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace toto {
+
+/// How the forward pass is carried out. All of them compute the same function (spec C3).
+struct Execution {
+  bool fold_head = true;     // unembedding and head as one matrix, multiplied once at load
+  bool trim = true;          // after the last time layer only the last token goes on
+  bool share_prefix = true;  // one pass over the context for all trajectories
+  bool operator==(const Execution&) const = default;
+
+  /// The reference's order of operations.
+  static constexpr Execution eager() { return {false, false, false}; }
+};
+
+/// Memory for one call: shapes in rows (tokens) and lanes (trajectory, variate). Element type: the
+/// backend's.
+struct Activations {
+  void* scaled = nullptr;      // [rows][P] in
+  void* hidden = nullptr;      // [rows][D]
+  void* normed = nullptr;      // [rows][D]
+  void* qkv = nullptr;         // [rows][3][H][d]
+  void* attended = nullptr;    // [rows][D]
+  void* gated = nullptr;       // [rows][M]
+  void* last = nullptr;        // [lanes][D]: hidden of the last tokens
+  void* unembedded = nullptr;  // [lanes][P][D], only where the head is not folded
+  void* params = nullptr;      // [lanes][steps][4][K] out
+};
+
+/// Sees the hidden rows after every layer; `trimmed`: only the last tokens are left.
+using LayerObserver = std::function<void(std::int32_t layer, const void* hidden, bool trimmed)>;
+
+class Toto1 {
+ public:
+  /// Reads, checks and packs the weights, one tensor at a time. Throws what WeightTable throws.
+  Toto1(const Toto1Config& config, const WeightTable& weights, std::shared_ptr<Backend> backend,
+        const Execution& execution);
+  ~Toto1();
+  Toto1(const Toto1&) = delete;
+  Toto1& operator=(const Toto1&) = delete;
+
+  /// Spec A5-A8 and A10 over `a.scaled`: appends keys and values to `kv` (one entry for each time
+  /// layer) and leaves the parameters of the first `steps` steps of the next patch in `a.params`.
+  /// `last` describes the last tokens of `all` (same blocks and lanes, one token each, with their
+  /// ids).
+  void forward(const Batch& all, const Batch& last, const Rotary& rotary,
+               const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,
+               const LayerObserver& observer = {}) const;
+
+  [[nodiscard]] const Toto1Config& config() const { return config_; }
+  [[nodiscard]] const Execution& execution() const { return execution_; }
+  [[nodiscard]] Backend& backend() const { return *backend_; }
+  [[nodiscard]] std::int32_t time_layers() const { return time_layers_; }
+  [[nodiscard]] bool has_labels() const { return labels_ != nullptr; }
+  [[nodiscard]] ScalerSpec scaler_spec() const;
+
+ private:
+  struct Layer {
+    bool space = false;
+    const void* norm1 = nullptr;  // [D]
+    const void* norm2 = nullptr;  // [D]
+    Matrix qkv;                   // [3][H][d] x D: heads contiguous, unlike the file (spec A2.1)
+    Matrix out;                   // D x D
+    Matrix mlp_in;                // 2M x D, gate first
+    Matrix mlp_out;               // D x M
+  };
+  void load_layers(const WeightTable& weights);
+  void load_head(const WeightTable& weights);
+  void load_labels(const WeightTable& weights);
+  const void* upload_vector(std::span<const float> values);
+  void head(const Activations& a, std::int32_t lanes, std::int32_t steps) const;
+
+  Toto1Config config_;
+  Execution execution_;
+  std::shared_ptr<Backend> backend_;
+  std::vector<void*> vectors_;  // memory of norms and labels
+  Matrix embed_;                // D x P
+  std::vector<Layer> layers_;
+  Matrix unembed_;                // P*D x D, where the head is not folded
+  Matrix head_;                   // 4K x D; folded: P*4K x D
+  const void* labels_ = nullptr;  // [2][D], unit length
+  std::int32_t time_layers_ = 0;
+  std::int32_t last_time_layer_ = -1;
+};
+
+/// cos, sin and xPos tables (spec A8), formed from float32 angles; 64-bit values to be uploaded.
+struct RotaryTables {
+  std::vector<double> cosine, sine, factor;
+};
+RotaryTables rotary_tables(std::int32_t positions, std::int32_t head_dim);
+
+}  // namespace toto
