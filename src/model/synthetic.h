@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hash weights (docs/verification.md): reproducible numbers of a sensible size, so that a model of
+// any shape can be had without a file. They are no trained model; whatever is made of them is
+// labelled.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace toto {
+
+/// The key in a file's __metadata__ that marks its weights as synthetic.
+inline constexpr std::string_view kSyntheticKey = "toto.synthetic";
+
+/// The amplitude and base of a tensor, by its name and (for matrices) columns.
+struct SyntheticScale {
+  double amplitude = 0.4;
+  double base = 0.0;
+};
+SyntheticScale synthetic_scale(std::string_view name, std::span<const std::int64_t> shape);
+
+/// Elements `first`, `first + 1`, ... of the tensor with seed `tensor_seed`.
+void fill_synthetic(std::uint64_t tensor_seed, const SyntheticScale& scale, std::uint64_t first,
+                    std::span<float> out);
+
+}  // namespace toto
