@@ -19,8 +19,8 @@ struct ModelInfo {
   std::string name;    ///< what the user asked for: a Hub id, a path, or "toto-nano"
   std::string folder;  ///< the folder its files are in; empty for weights synthesised in memory
   std::vector<std::string> weight_files;  ///< model.safetensors or the shards; empty likewise
-  std::string architecture;  ///< "toto-1.0"
-  bool synthetic = false;    ///< hash weights: forecasts mean nothing and are labelled so
+  std::string architecture;               ///< "toto-1.0"
+  bool synthetic = false;  ///< hash weights: forecasts mean nothing and are labelled so
 
   std::int32_t patch_size = 0;  ///< steps per token
   std::int32_t embed_dim = 0;
