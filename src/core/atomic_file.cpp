@@ -176,9 +176,13 @@ void AtomicFile::write_all(std::span<const std::byte> bytes) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::sync() {
   flush();
   if (!temporary_.empty() && ::fsync(fd_) != 0) fail(errno);
+}
+
+void AtomicFile::commit() {
+  sync();
   if (::close(std::exchange(fd_, -1)) != 0) fail(errno);
   if (temporary_.empty()) return;
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);

@@ -27,6 +27,9 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Brings everything written so far onto the disk: what can fail for lack of space has then been
+  /// done, so that several files can be committed together.
+  void sync();
   void commit();
   [[nodiscard]] const std::string& path() const { return path_; }
 
