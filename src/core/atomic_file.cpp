@@ -71,17 +71,17 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
 }
 
-/// Where a chain of links ends, whether or not that exists. Sets errno to ELOOP on a ring.
-bool follow_links(std::string& path) {
+/// Where a chain of links ends, whether or not that exists. The caller has seen that it is no ring:
+/// stat() says so. As many links as the system itself follows.
+std::string follow_links(std::string path) {
   for (int hops = 0; hops < 40; ++hops) {
     std::array<char, PATH_MAX> to;
     const ssize_t length = ::readlink(path.c_str(), to.data(), to.size());
-    if (length < 0) return true;  // not a link, or not there
+    if (length < 0) return path;  // not a link, or not there
     const std::string target(to.data(), static_cast<std::size_t>(length));
     path = target.starts_with('/') ? target : folder_of(path) + target;
   }
-  errno = ELOOP;
-  return false;
+  return path;
 }
 
 /// The descriptor that a name such as /dev/stdout stands for, or -1. Opening the name instead would
@@ -110,6 +110,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   }
   struct stat existing = {};
   const bool exists = ::stat(path_.c_str(), &existing) == 0;
+  if (!exists && errno != ENOENT) fail(errno);
   if (exists && S_ISDIR(existing.st_mode)) fail(EISDIR);
   if (exists && !S_ISREG(existing.st_mode)) {
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -118,9 +119,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   }
   // A rename would replace a read-only file without asking.
   if (exists && ::access(path_.c_str(), W_OK) != 0) fail(errno);
-  std::string target = path_;
-  if (!follow_links(target)) fail(errno);
-  open_temporary(std::move(target));
+  open_temporary(follow_links(path_));
   // Some file systems have no permissions to set; that is no reason to refuse the file.
   if (exists) ::fchmod(fd_, existing.st_mode & 07777);
 }
