@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data: from a CSV file to series that can be forecast, with timestamps that can be continued.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "toto/error.hpp"
+#include "toto/forecast.hpp"
+
+namespace toto::data {
+
+/// How the table is laid out.
+enum class Layout {
+  automatic,    ///< bars if there are columns open, high, low and close; else long if there is an
+                ///< id column; else wide
+  wide,         ///< a timestamp column, every other column of numbers a variate
+  long_format,  ///< an id column says which series a row belongs to; series may be interleaved
+  bars,         ///< open, high, low, close, volume; close is forecast. May have an id column
+};
+
+/// What takes the place of a missing value. The mask says 0 there whatever is filled in.
+enum class Missing {
+  ffill,   ///< the last observed value, even one older than the context; before the first one,
+           ///< the first observed value
+  linear,  ///< the straight line between the observed values around a gap; as ffill at the ends
+  zero,    ///< 0
+  error,   ///< missing_value for the series
+};
+
+struct CsvOptions {
+  Layout layout = Layout::automatic;
+  std::string timestamp;            ///< column; empty: found by its name, else by its look
+  std::string id;                   ///< column; empty: found by its name. Implies long_format
+  std::vector<std::string> values;  ///< columns; empty: `close` of bars; y, value or target in the
+                                    ///< long layout; else every column that starts with a number
+  std::vector<std::string> covariates;  ///< columns known ahead (see add_future); never values
+                                        ///< unless `values` says so. Need not be in this table
+  bool joint = false;  ///< the value columns are variates of one series, not series of their own
+  Missing missing = Missing::ffill;
+  std::size_t context = 4096;        ///< steps kept, the last ones; at least 1
+  std::size_t min_observations = 1;  ///< of every variate in the context; the model's patch size
+};
+
+/// How timestamps are written, so that later ones can be written the same way.
+struct TimeStyle {
+  enum class Form { index, year, month, date, datetime, epoch };
+  enum class Zone { none, z, colon, compact, hours };  ///< (nothing), Z, +01:00, +0100, +01
+
+  Form form = Form::index;
+  char date_separator = '-';  ///< '-', '/', or 0 for YYYYMM and YYYYMMDD
+  char time_separator = 'T';  ///< or ' '
+  bool seconds = true;        ///< false: hh:mm
+  int fraction_digits = 0;    ///< of the second, in a date-time or an epoch; at most 9
+  int epoch_decimals = 0;     ///< epoch: 0 seconds, 3 milli-, 6 micro-, 9 nanoseconds
+  Zone zone = Zone::none;
+  int zone_offset_minutes = 0;  ///< east of UTC; where it changes along a series, the last one
+
+  friend bool operator==(const TimeStyle&, const TimeStyle&) = default;
+};
+
+/// The step from one timestamp to the next.
+struct Interval {
+  enum class Unit {
+    index,         ///< `count` in the integers of an index
+    milliseconds,  ///< `count` ms
+    business_day,  ///< Monday to Friday
+    month,         ///< `count` months, on `day` or the month's last day if that comes first
+  };
+  Unit unit = Unit::index;
+  std::int64_t count = 1;
+  int day = 1;          ///< month: of the month; 31 keeps the end of the month
+  bool regular = true;  ///< false: no step fits all rows, `count` is the median step
+
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+
+/// One series to forecast: V variates over T steps, targets first, covariates last.
+struct TimeSeries {
+  std::string id;     ///< of the output; wide: the column, or the file's stem if joint; long: the
+                      ///< id of the rows; bars without an id column: the file's stem. Where one of
+                      ///< the last two has several separate columns, "/column" follows
+  std::string group;  ///< the id in the table; empty without an id column
+  std::vector<std::string> variates;     ///< [V] column names
+  std::size_t covariates = 0;            ///< E: how many of the V are covariates
+  std::size_t steps = 0;                 ///< T
+  std::vector<float> values;             ///< [V][T] in the user's units, all finite
+  std::vector<std::uint8_t> mask;        ///< [V][T] 1 = observed, 0 = filled in
+  std::vector<std::int64_t> times;       ///< [T] ms since 1970 UTC; an index: the integer itself
+  std::vector<float> future_covariates;  ///< [E][horizon] once add_future has been called
+  TimeStyle style;
+  Interval interval;
+
+  [[nodiscard]] std::size_t targets() const { return variates.size() - covariates; }
+  /// What the engine takes; valid as long as this object is neither changed nor moved.
+  [[nodiscard]] Series view() const {
+    Series series;
+    series.id = id;
+    series.variates = variates.size();
+    series.steps = steps;
+    series.values = values;
+    series.mask = mask;
+    series.exogenous = covariates;
+    series.future_exogenous = future_covariates;
+    return series;
+  }
+};
+
+/// A series that cannot be forecast; the others can.
+struct SeriesError {
+  std::string id;
+  Error error;
+};
+
+struct Dataset {
+  std::vector<TimeSeries> series;     ///< in the order in which the table names them
+  std::vector<SeriesError> errors;    ///< too_short, no_observations, missing_value
+  std::vector<std::string> warnings;  ///< a line each: what was guessed, left out or irregular
+  Layout layout = Layout::wide;       ///< as found
+};
+
+/// Reads a table from a stream; `name` is the file name for errors and ids.
+///
+/// Comma, semicolon or tab, whichever the header has most of; decimal point, whatever the locale;
+/// RFC 4180 quoting; UTF-8 with or without a byte order mark; LF, CRLF or CR. Empty lines are
+/// skipped, and so are columns without a name and, unless asked for, columns of text. Missing
+/// values: an empty field, -, and in any case NaN, null, NA, N/A, None.
+///
+/// Timestamps, one form in a column: YYYY-MM-DD, date-times with T or a space, fractions and a
+/// zone, YYYY-MM, the same with slashes, YYYYMMDD, YYYYMM, years, epochs in seconds to nanoseconds,
+/// or an index. Without a timestamp column the rows are numbered from 0. They must increase within
+/// a series. Times are kept to the millisecond.
+///
+/// A row that is missing in a fixed or monthly step becomes a step of missing values. Rows are
+/// taken as consecutive observations instead: on business days (holidays), when more than half of
+/// the steps would be missing (market hours), and when no step fits; the last two with a warning.
+///
+/// Throws Error (65, with file:line:column; columns count bytes from 1): no_rows, ragged_row,
+/// not_a_number, not_finite (also beyond float), unclosed_quote and field_too_large (1 MiB),
+/// invalid_quote, too_many_columns (65,536), encoding, duplicate_timestamp, backward_timestamp,
+/// invalid_timestamp, missing_column, duplicate_column, missing_id, no_header; (2) invalid_context;
+/// (74) read_failed.
+Dataset read_csv(std::istream& in, std::string_view name, const CsvOptions& options = {});
+/// Reads a file, or standard input when `path` is "-". Also throws Error file_not_found (66).
+Dataset read_csv(const std::string& path, const CsvOptions& options = {});
+
+/// Covariates known ahead: every column of numbers of a table but its timestamp and id columns.
+struct CovariateTable {
+  struct Group {
+    std::string id;                   ///< empty: for every series
+    std::vector<std::int64_t> times;  ///< [rows] as in TimeSeries
+    std::vector<float> values;        ///< [rows][columns]; NaN = missing
+  };
+  std::string name;
+  std::vector<std::string> columns;
+  std::vector<Group> groups;
+  TimeStyle style;
+  std::vector<std::string> warnings;
+};
+
+/// Reads such a table; `options` may name its timestamp, id and value columns, the rest of it is
+/// not looked at. Errors as for read_csv.
+CovariateTable read_covariates(std::istream& in, std::string_view name,
+                               const CsvOptions& options = {});
+CovariateTable read_covariates(const std::string& path, const CsvOptions& options = {});
+
+/// Adds the covariates of `table` to every series as its last variates, in the form the model wants
+/// (shift_covariates). Rows are matched by timestamp (and id). Every series needs a row for each of
+/// its next `horizon` timestamps; for the context, the columns of that name that read_csv found in
+/// the main table come first, then the rows of `table`. A series without gets missing_covariate
+/// and moves to `errors`. Missing values are filled as `missing` says.
+/// Throws Error (2) invalid_horizon, (65) duplicate_column (a target of the same name).
+void add_future(Dataset& dataset, const CovariateTable& table, std::size_t horizon,
+                std::size_t patch, Missing missing = Missing::ffill);
+
+/// Covariates in the form the model was trained with: one patch early, because the model only looks
+/// back. For true values u[0 .. C+H): the context holds u[P .. P+C), its last patch is masked out,
+/// and the future holds u[C+P ..). Zero where u is not known.
+struct ShiftedCovariates {
+  std::vector<float> context;      ///< [E][C]
+  std::vector<std::uint8_t> mask;  ///< [E][C]
+  std::vector<float> future;       ///< [E][H]
+};
+
+/// `known` and `observed` are [E][C + H].
+ShiftedCovariates shift_covariates(std::span<const float> known,
+                                   std::span<const std::uint8_t> observed, std::size_t covariates,
+                                   std::size_t context, std::size_t horizon, std::size_t patch);
+
+/// The `horizon` timestamps after the last one. Throws Error (65) timestamp_overflow beyond the
+/// year 9999 (an index: beyond 64 bits).
+std::vector<std::int64_t> future_times(const TimeSeries& series, std::size_t horizon);
+
+/// A timestamp in the form in which the table has them.
+std::string format_time(std::int64_t time, const TimeStyle& style);
+
+/// For people: "15 minutes", "business days", "3 months, at their end", "irregular (median 4 s)".
+std::string describe(const Interval& interval);
+
+}  // namespace toto::data

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which columns of a table are what: by the names people use, by their look, or as told.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/csv_reader.h"
+#include "toto/data.hpp"
+
+namespace toto::data {
+
+/// Columns are counted from 0 in the order of the header.
+struct Columns {
+  Layout layout = Layout::wide;
+  std::optional<std::size_t> timestamp;  // nothing: rows are numbered
+  std::optional<std::size_t> id;
+  std::vector<std::size_t> values;
+  std::vector<std::size_t> covariates;
+  std::vector<std::string> warnings;
+};
+
+/// Which columns are values when none are named.
+enum class Take {
+  targets,     // what the layout has for them
+  everything,  // every column that starts with a number
+};
+
+/// `header` are the trimmed names; `first` stands at the first record after them. Throws Error
+/// (65): missing_column, duplicate_column, not_a_number (no column starts with a number).
+Columns find_columns(const std::vector<std::string>& header, const CsvReader& first,
+                     const CsvOptions& options, Take take);
+
+}  // namespace toto::data

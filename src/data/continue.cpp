@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timestamps of the forecast.
+#include <fmt/format.h>
+
+#include "core/json.h"
+#include "data/calendar.h"
+#include "data/interval.h"
+#include "toto/data.hpp"
+
+namespace toto::data {
+namespace {
+
+constexpr std::int64_t kLatestNs = 9'223'372'036'854'775'807;
+
+/// Whether `steps` steps after `from` can be written. Compares by division: products overflow.
+bool fits(std::int64_t from, const Interval& interval, std::int64_t steps, std::int64_t latest) {
+  constexpr std::int64_t kMonthMs = 28 * kDayMs;
+  switch (interval.unit) {
+    case Interval::Unit::index:
+      return steps <= (INT64_MAX - from) / interval.count;
+    case Interval::Unit::milliseconds:
+      return steps <= (latest - from) / interval.count;
+    case Interval::Unit::business_day:
+      return steps <= (latest - from) / kDayMs * 5 / 7;
+    case Interval::Unit::month:
+      return steps <= (latest - from) / kMonthMs / interval.count &&
+             advance(from, interval, steps) <= latest;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> future_times(const TimeSeries& series, std::size_t horizon) {
+  const bool index = series.style.form == TimeStyle::Form::index;
+  const std::int64_t offset = index ? 0 : series.style.zone_offset_minutes * std::int64_t{60'000};
+  const std::int64_t from = series.times.back() + offset;
+  const std::int64_t latest = series.style.epoch_decimals == 9 ? kLatestNs / 1'000'000 : kLatestMs;
+  if (horizon == 0) return {};
+  if (horizon > static_cast<std::size_t>(latest) ||
+      !fits(from, series.interval, static_cast<std::int64_t>(horizon), latest)) {
+    throw Error(
+        ExitStatus::bad_data, "timestamp_overflow",
+        fmt::format("{} steps of {} after {} are beyond the last date that can be written", horizon,
+                    describe(series.interval), format_time(series.times.back(), series.style)),
+        "series " + quote(series.id), "shorten the horizon");
+  }
+  std::vector<std::int64_t> times(horizon);
+  for (std::size_t i = 0; i < horizon; ++i) {
+    times[i] = advance(from, series.interval, static_cast<std::int64_t>(i + 1)) - offset;
+  }
+  return times;
+}
+
+}  // namespace toto::data

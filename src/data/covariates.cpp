@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Covariates that are known ahead: reading them, matching them to series, shifting them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+#include "core/json.h"
+#include "data/calendar.h"
+#include "data/fill.h"
+#include "data/table.h"
+#include "toto/data.hpp"
+
+namespace toto::data {
+namespace {
+
+constexpr std::size_t kMaxHorizon = 100'000;
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// A few years alone may look like an index, and the rest of the same index like years.
+void adopt_form(CovariateTable& table, TimeStyle::Form form) {
+  using Form = TimeStyle::Form;
+  const bool to_index = table.style.form == Form::year && form == Form::index;
+  const bool to_year = table.style.form == Form::index && form == Form::year;
+  if (!to_index && !to_year) return;
+  for (CovariateTable::Group& group : table.groups) {
+    for (std::int64_t& time : group.times) {
+      time = to_index ? month_number(date_of(time / kDayMs)) / 12
+                      : day_of(date_in_month(time * 12, 1)) * kDayMs;
+    }
+  }
+  table.style.form = form;
+}
+
+class Joiner {
+ public:
+  Joiner(const CovariateTable& table, std::size_t horizon, std::size_t patch, Missing missing)
+      : table_(table), horizon_(horizon), patch_(patch), missing_(missing) {
+    for (const CovariateTable::Group& group : table.groups) groups_.emplace(group.id, &group);
+  }
+
+  /// Throws Error missing_covariate or missing_value; the series is then as it was.
+  void join(TimeSeries& series) const {
+    const CovariateTable::Group& group = group_of(series);
+    std::vector<std::int64_t> times = series.times;
+    const std::vector<std::int64_t> future = future_times(series, horizon_);
+    times.insert(times.end(), future.begin(), future.end());
+    const std::vector<std::size_t> rows = match(series, group, times);
+
+    const std::size_t width = table_.columns.size();
+    std::vector<float> known(width * times.size(), kNaN);
+    std::vector<std::uint8_t> observed(known.size());
+    for (std::size_t e = 0; e < width; ++e) {
+      const auto values = std::span(known).subspan(e * times.size(), times.size());
+      const auto mask = std::span(observed).subspan(e * times.size(), times.size());
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        if (rows[i] != kNoRow) values[i] = group.values[rows[i] * width + e];
+      }
+      take_context(series, table_.columns[e], values);
+      for (std::size_t i = 0; i < times.size(); ++i) mask[i] = std::isnan(values[i]) ? 0 : 1;
+      check(series, table_.columns[e], times, mask);
+      fill_missing(values, mask, missing_);
+    }
+    put(series, shift_covariates(known, observed, width, series.steps, horizon_, patch_));
+  }
+
+ private:
+  static constexpr std::size_t kNoRow = static_cast<std::size_t>(-1);
+
+  const CovariateTable::Group& group_of(const TimeSeries& series) const {
+    auto found = groups_.find(series.group);
+    if (found == groups_.end()) found = groups_.find("");  // a table without ids is for all
+    if (found != groups_.end()) return *found->second;
+    fail(series, "missing_covariate", "no covariates for this series", table_.name);
+  }
+
+  /// The row at each time. Both run in order.
+  std::vector<std::size_t> match(const TimeSeries& series, const CovariateTable::Group& group,
+                                 const std::vector<std::int64_t>& times) const {
+    std::vector<std::size_t> rows(times.size(), kNoRow);
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      while (row < group.times.size() && group.times[row] < times[i]) ++row;
+      if (row < group.times.size() && group.times[row] == times[i]) rows[i] = row;
+      if (i >= series.steps && rows[i] == kNoRow) {
+        fail(series, "missing_covariate",
+             fmt::format("no row for {}, step {} of the horizon",
+                         format_time(times[i], series.style), i - series.steps + 1),
+             table_.name, "give a row for every step of the horizon");
+      }
+    }
+    return rows;
+  }
+
+  /// What the main table has observed goes before what this one says about the past.
+  static void take_context(const TimeSeries& series, const std::string& name,
+                           std::span<float> values) {
+    for (std::size_t v = series.targets(); v < series.variates.size(); ++v) {
+      if (series.variates[v] != name) continue;
+      for (std::size_t t = 0; t < series.steps; ++t) {
+        if (series.mask[v * series.steps + t] != 0) values[t] = series.values[v * series.steps + t];
+      }
+    }
+  }
+
+  void check(const TimeSeries& series, const std::string& name,
+             const std::vector<std::int64_t>& times, std::span<const std::uint8_t> mask) const {
+    if (std::ranges::count(mask.first(series.steps), 1) == 0) {
+      fail(series, "missing_covariate",
+           fmt::format("no value of {} at any step of the context", quote(name)), table_.name,
+           "give the past of the column in the main table or in this one");
+    }
+    if (missing_ != Missing::error) return;
+    const auto at = static_cast<std::size_t>(std::ranges::find(mask, 0) - mask.begin());
+    if (at == mask.size()) return;
+    fail(series, "missing_value",
+         fmt::format("no value of {} at {}", quote(name), format_time(times[at], series.style)),
+         table_.name);
+  }
+
+  void put(TimeSeries& series, ShiftedCovariates shifted) const {
+    const std::size_t targets = series.targets();
+    series.variates.resize(targets);
+    series.values.resize(targets * series.steps);
+    series.mask.resize(targets * series.steps);
+    series.variates.insert(series.variates.end(), table_.columns.begin(), table_.columns.end());
+    series.values.insert(series.values.end(), shifted.context.begin(), shifted.context.end());
+    series.mask.insert(series.mask.end(), shifted.mask.begin(), shifted.mask.end());
+    series.covariates = table_.columns.size();
+    series.future_covariates = std::move(shifted.future);
+  }
+
+  [[noreturn]] static void fail(const TimeSeries& series, std::string_view code,
+                                std::string_view message, const std::string& name,
+                                std::string_view remedy = {}) {
+    throw Error(ExitStatus::bad_data, code, message,
+                fmt::format("{}: series {}", name, quote(series.id)), remedy);
+  }
+
+  const CovariateTable& table_;
+  std::unordered_map<std::string_view, const CovariateTable::Group*> groups_;
+  std::size_t horizon_;
+  std::size_t patch_;
+  Missing missing_;
+};
+
+}  // namespace
+
+CovariateTable read_covariates(std::istream& in, std::string_view name, const CsvOptions& options) {
+  CsvOptions own;
+  own.timestamp = options.timestamp;
+  own.id = options.id;
+  own.values = options.values;
+  Table table = read_table(in, name, own, Take::everything);
+  CovariateTable out;
+  out.name = std::move(table.name);
+  out.columns = std::move(table.columns);
+  out.style = table.style;
+  out.warnings = std::move(table.warnings);
+  for (RowGroup& group : table.groups) {
+    out.groups.push_back({std::move(group.id), std::move(group.times), std::move(group.values)});
+  }
+  return out;
+}
+
+CovariateTable read_covariates(const std::string& path, const CsvOptions& options) {
+  Input input(path);
+  return read_covariates(input.stream(), input.name(), options);
+}
+
+ShiftedCovariates shift_covariates(std::span<const float> known,
+                                   std::span<const std::uint8_t> observed, std::size_t covariates,
+                                   std::size_t context, std::size_t horizon, std::size_t patch) {
+  const std::size_t all = context + horizon;
+  ShiftedCovariates out;
+  out.context.resize(covariates * context);
+  out.mask.resize(covariates * context);
+  out.future.resize(covariates * horizon);
+  for (std::size_t e = 0; e < covariates; ++e) {
+    for (std::size_t t = 0; t < all; ++t) {
+      const bool is_known = t + patch < all;
+      const float value = is_known ? known[e * all + t + patch] : 0.0F;
+      if (t >= context) {
+        out.future[e * horizon + t - context] = value;
+        continue;
+      }
+      out.context[e * context + t] = value;
+      const bool last_patch = t + patch >= context;
+      out.mask[e * context + t] = last_patch ? 0 : observed[e * all + t + patch];
+    }
+  }
+  return out;
+}
+
+void add_future(Dataset& dataset, const CovariateTable& table, std::size_t horizon,
+                std::size_t patch, Missing missing) {
+  if (horizon == 0 || horizon > kMaxHorizon) {
+    throw Error(ExitStatus::usage, "invalid_horizon",
+                fmt::format("the horizon must be 1 to {} steps, not {}", kMaxHorizon, horizon));
+  }
+  if (dataset.series.empty()) return;
+  CovariateTable own = table;
+  adopt_form(own, dataset.series.front().style.form);
+  const Joiner joiner(own, horizon, patch, missing);
+  std::vector<TimeSeries> good;
+  for (TimeSeries& series : dataset.series) {
+    for (std::size_t v = 0; v < series.targets(); ++v) {
+      if (std::ranges::find(own.columns, series.variates[v]) == own.columns.end()) continue;
+      throw Error(ExitStatus::bad_data, "duplicate_column",
+                  fmt::format("{} is a value column and a covariate", quote(series.variates[v])),
+                  own.name, "pass the covariates when reading the main table");
+    }
+    try {
+      joiner.join(series);
+      good.push_back(std::move(series));
+    } catch (const Error& error) {
+      dataset.errors.push_back({series.id, error});
+    }
+  }
+  dataset.series = std::move(good);
+}
+
+}  // namespace toto::data

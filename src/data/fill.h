@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Putting values where none were observed.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "toto/data.hpp"
+
+namespace toto::data {
+
+/// The last observed value before the values at hand.
+struct Earlier {
+  float value = 0.0F;
+  std::size_t steps = 1;  // before the first value at hand
+};
+
+/// Fills every value whose mask is 0 (Missing::error: as ffill, the caller has objected). Zeros
+/// where nothing at all was observed.
+void fill_missing(std::span<float> values, std::span<const std::uint8_t> mask, Missing missing,
+                  const std::optional<Earlier>& earlier = std::nullopt);
+
+}  // namespace toto::data

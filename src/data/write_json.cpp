@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forecasts as one JSON object. It is written by hand, not by way of a tree: the text of a large
+// run is larger than the memory it deserves, and floats keep their shortest digits.
+#include <span>
+#include <string>
+
+#include "data/text_writer.h"
+#include "toto/output.hpp"
+
+namespace toto::data {
+namespace {
+
+void write_numbers(TextWriter& out, std::span<const float> values) {
+  out.raw("[");
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) out.raw(", ");
+    out.number(values[i], "null");
+  }
+  out.raw("]");
+}
+
+void write_variate(TextWriter& out, const std::string& name, const Forecast& forecast,
+                   std::size_t variate) {
+  const std::size_t horizon = forecast.horizon;
+  const auto part = [&](const std::vector<float>& all, std::size_t row) {
+    return std::span(all).subspan(row * horizon, horizon);
+  };
+  out.raw("        {\"name\": ").json_string(name).raw(",\n         \"mean\": ");
+  write_numbers(out, part(forecast.mean, variate));
+  if (!forecast.median.empty()) {
+    out.raw(",\n         \"median\": ");
+    write_numbers(out, part(forecast.median, variate));
+  }
+  if (!forecast.std.empty()) {
+    out.raw(",\n         \"std\": ");
+    write_numbers(out, part(forecast.std, variate));
+  }
+  if (!forecast.quantiles.empty()) {
+    out.raw(",\n         \"quantiles\": {");
+    for (std::size_t q = 0; q < forecast.levels.size(); ++q) {
+      out.raw(q == 0 ? "\n           " : ",\n           ");
+      out.json_string(level_text(forecast.levels[q])).raw(": ");
+      write_numbers(out, part(forecast.quantiles, q * forecast.variates + variate));
+    }
+    out.raw("}");
+  }
+  out.raw("}");
+}
+
+void write_series(TextWriter& out, const TimeSeries& series, const Forecast& forecast) {
+  out.raw("    {\"id\": ").json_string(series.id);
+  out.raw(",\n     \"interval\": ").json_string(describe(series.interval));
+  out.raw(",\n     \"context\": ").integer(series.steps);
+  out.raw(",\n     \"horizon\": ").integer(forecast.horizon);
+  out.raw(",\n     \"exact_steps\": ").integer(forecast.exact_steps);
+  out.raw(",\n     \"num_samples\": ").integer(forecast.num_samples);
+  out.raw(",\n     \"ds\": [");
+  bool first = true;
+  for (const std::int64_t time : future_times(series, forecast.horizon)) {
+    out.raw(first ? "" : ", ").json_string(format_time(time, series.style));
+    first = false;
+  }
+  out.raw("],\n     \"variates\": [");
+  for (std::size_t v = 0; v < series.targets(); ++v) {
+    out.raw(v == 0 ? "\n" : ",\n");
+    write_variate(out, series.variates[v], forecast, v);
+  }
+  out.raw("]}");
+}
+
+}  // namespace
+
+void write_json(const TextSink& sink, std::span<const TimeSeries> series,
+                std::span<const Forecast> forecasts, std::span<const SeriesError> errors,
+                const RunInfo& run) {
+  check_outputs(series, forecasts);
+  TextWriter out(sink);
+  out.raw("{\n  \"model\": ").json_string(run.model);
+  out.raw(",\n  \"synthetic_weights\": ").raw(run.synthetic ? "true" : "false");
+  out.raw(",\n  \"seed\": ").integer(run.seed);
+  out.raw(",\n  \"decode\": ").json_string(run.decode);
+  out.raw(",\n  \"series\": [");
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    out.raw(i == 0 ? "\n" : ",\n");
+    write_series(out, series[i], forecasts[i]);
+  }
+  out.raw("],\n  \"errors\": [");
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    out.raw(i == 0 ? "\n" : ",\n");
+    out.raw("    {\"id\": ").json_string(errors[i].id);
+    out.raw(", \"code\": ").json_string(errors[i].error.code());
+    out.raw(", \"message\": ").json_string(errors[i].error.message());
+    out.raw("}");
+  }
+  out.raw("]\n}\n");
+  out.finish();
+}
+
+}  // namespace toto::data
