@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text from outside (ids, column names) made safe to show: what a plot and a terminal both need.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace toto {
+
+/// The code points of `bytes` as they can be shown. Bytes that are not UTF-8 become U+FFFD each;
+/// tabs and line ends become a space; other control characters, noncharacters and marks that turn
+/// the direction of text become U+FFFD.
+[[nodiscard]] std::u32string printable(std::string_view bytes);
+
+/// UTF-8 of code points that are all valid scalar values.
+[[nodiscard]] std::string to_utf8(std::u32string_view text);
+
+}  // namespace toto
