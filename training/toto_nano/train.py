@@ -45,7 +45,7 @@ class Data:
         return synthetic.batch(draw, groups, shape["variates"], shape["patches"] * patch, patch)
 
 
-def losses(model: Toto, batch: synthetic.Batch, jitter: float, amp: bool, generator):
+def losses(likelihood, model: Toto, batch: synthetic.Batch, jitter: float, amp: bool, generator):
     """Negative log likelihood (B,V,S-1,P) of every next patch and which entries count.
 
     `jitter` is the deviation of the noise added to the targets, in scaled units: without it the
@@ -137,25 +137,23 @@ def development_loss(run, data, jitter, amp, count):
         total = 0.0
         for i in range(count):
             batch = data.batch(s * count + i, shape, DEV_SEED)
-            total += average(*losses(run.ema, batch, jitter, amp, data.generator)).item()
+            total += average(*losses(likelihood, run.ema, batch, jitter, amp, data.generator)).item()
         values[f"dev_{shape['variates']}x{shape['patches']}"] = total / count
     return values
 
 
 def train(recipe, out: pathlib.Path, device="cpu", resume=None, compiled=False, limit_s=None):
     """Returns the averaged model; writes out/state.pt, out/curve.csv and the checkpoint."""
-    global likelihood
     out.mkdir(parents=True, exist_ok=True)
     run, data = Run(recipe, device), Data(recipe, device)
     if resume:
         run.load(resume)
-    if compiled:
-        likelihood = torch.compile(likelihood, dynamic=False)
+    score = torch.compile(likelihood, dynamic=False) if compiled else likelihood
     jitter, amp, every = recipe["jitter"], recipe["bfloat16"], recipe["report_every"]
     started, recent, rows = time.monotonic(), [], []
     while run.step < recipe["steps"]:
         batch = data.batch(run.step)
-        loss = average(*losses(run.model, batch, jitter, amp, data.generator))
+        loss = average(*losses(score, run.model, batch, jitter, amp, data.generator))
         run.update(loss)
         recent.append(loss.detach())
         if run.step % every == 0 or run.step == recipe["steps"]:
