@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A resident team of threads for short fork-joins: a forecast has hundreds, a few microseconds
+// long.
+//
+// Between two of them a worker spins for a moment and then parks in the kernel, so that
+// back-to-back work costs no system call and an idle program costs no processor time. A run
+// allocates nothing. Work is divided by index, not by who comes first: the same indices go to the
+// same thread each time.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace toto {
+
+/// Indices [begin, end).
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  [[nodiscard]] std::int64_t size() const { return end - begin; }
+};
+
+/// Share `index` of `count` items divided among `parts`: contiguous, sizes differing by at most 1.
+constexpr Range share(std::int64_t count, std::int64_t parts, std::int64_t index) {
+  const std::int64_t each = count / parts;
+  const std::int64_t rest = count % parts;
+  const std::int64_t begin = index * each + std::min(index, rest);
+  return {begin, begin + each + (index < rest ? 1 : 0)};
+}
+
+class ThreadTeam {
+ public:
+  /// The calling thread is number 0, so `threads` - 1 are started. 0: one for each available core.
+  explicit ThreadTeam(int threads);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  [[nodiscard]] int size() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Calls work(0) .. work(threads - 1), each on its own thread of the team, and returns when all
+  /// are done. 1 <= threads <= size(). Callers on different threads take turns. `work` must be
+  /// noexcept and must not call run() of the same team.
+  template <typename Work>
+  void run(int threads, const Work& work) {
+    static_assert(std::is_nothrow_invocable_v<const Work&, int>);
+    run_call({[](const void* w, int thread) noexcept { (*static_cast<const Work*>(w))(thread); },
+              &work, threads});
+  }
+
+  struct Counters {
+    std::uint64_t runs = 0;   // fork-joins
+    std::uint64_t parks = 0;  // times a thread gave up spinning and slept
+  };
+  [[nodiscard]] Counters counters() const;
+
+ private:
+  struct Call {
+    void (*function)(const void*, int) noexcept;
+    const void* work;
+    int threads;
+  };
+  void stop();
+  void run_call(const Call& call);
+  void fork_join(const Call& call);
+  void serve(int thread);
+  template <typename Done>
+  void await(std::atomic<std::uint32_t>& word, std::atomic<std::uint32_t>& sleepers,
+             const Done& done);
+
+  // Each word that threads wait on has its own cache line.
+  alignas(64) std::atomic<std::uint32_t> generation_{0};  // grows by 1 for each fork
+  std::atomic<std::uint32_t> sleeping_workers_{0};
+  Call call_{};
+  bool stop_ = false;
+  alignas(64) std::atomic<std::uint32_t> pending_{0};  // workers that have not finished
+  std::atomic<std::uint32_t> sleeping_caller_{0};
+  alignas(64) std::atomic<std::uint32_t> busy_{0};  // 1 while a caller has the team
+  std::atomic<std::uint64_t> runs_{0};
+  std::atomic<std::uint64_t> parks_{0};
+  std::chrono::nanoseconds spin_;
+  std::vector<std::jthread> workers_;
+};
+
+}  // namespace toto
