@@ -32,7 +32,10 @@ std::optional<DType> readable_type(StoredType type) {
 class SafetensorsWeights final : public WeightSource {
  public:
   explicit SafetensorsWeights(std::span<const std::string> shards) {
-    for (const std::string& path : shards) add(files_.emplace_back(path), files_.size() - 1);
+    for (const std::string& path : shards) {
+      files_.emplace_back(path);
+      add(files_.back(), files_.size() - 1);
+    }
     for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
     description_ = shards.size() == 1
                        ? shards.front()
