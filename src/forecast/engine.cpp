@@ -62,6 +62,7 @@ void Engine::run(std::span<const Series> series, const Generation& g, const Limi
       ++next;
     }
     run_chunk(chunk, g, limits, sink);
+    for (std::size_t i = 0; i < chunk.series.size(); ++i) sink.finished(chunk.first + i);
   }
 }
 

@@ -36,6 +36,8 @@ class Sink {
                           std::span<const double> loc, std::span<const double> scale) = 0;
   /// y [N][V][P] in data units.
   virtual void values(const PatchView& at, std::span<const double> y) = 0;
+  /// Everything about this series has been said.
+  virtual void finished(std::size_t /*series*/) {}
   /// Called between units of work; throws to stop.
   virtual void progress(std::size_t /*done*/, std::size_t /*total*/) {}
 };

@@ -154,7 +154,7 @@ void ReferenceBackend<T>::predict_draw(const Batch& batch, const Batch* shared,
           const DrawAddress address{b.key, static_cast<std::uint32_t>(variate),
                                     static_cast<std::uint32_t>(b.first_sample + trajectory),
                                     static_cast<std::uint32_t>(b.first_step + step)};
-          const double draw = draw_mixture(at, at + k_count, at + 2 * k_count, at + 3 * k_count,
+          const double draw = draw_mixture(at, at + k_count, at + 2 * k_count, at + 3 * k_count, 1,
                                            k_count, draw_words(seed, address));
           out[step] = tame(static_cast<T>(draw) * p.scale[step] + p.loc[step]);
         }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The error measures of the golden cases.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace toto {
+
+struct Difference {
+  double error = 0;       // infinite where sizes differ or a value is not finite
+  std::size_t index = 0;  // flat index of the largest error
+  double expected = 0;
+  double found = 0;
+};
+
+/// max |found - expected| / (scale + |expected|); `scale` of the same size, or empty for 1.
+Difference largest_difference(std::span<const double> found, std::span<const float> expected,
+                              std::span<const double> scale);
+
+/// max |found - expected| / max |expected|.
+Difference largest_relative_to_peak(std::span<const double> found, std::span<const float> expected);
+
+/// A flat index as "[i,j,k]".
+std::string place_of(std::size_t index, const std::vector<std::int64_t>& shape);
+
+}  // namespace toto
