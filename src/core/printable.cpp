@@ -2,7 +2,10 @@
 // Decoding for display: nothing a terminal or a browser would act on survives.
 #include "core/printable.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "core/utf8.h"
 
@@ -76,6 +79,15 @@ std::string to_utf8(std::u32string_view text) {
     if (c >= 0x80) tail(c, 0);
   }
   return bytes;
+}
+
+std::string grouped(double value, int decimals) {
+  std::string digits = fmt::format("{:.{}f}", std::abs(value), decimals);
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  for (std::size_t at = point; at > 3; at -= 3) digits.insert(at - 3, 1, ',');
+  const bool zero = digits.find_first_not_of("0.,") == std::string::npos;
+  if (value < 0 && !zero) digits.insert(0, 1, '-');
+  return digits;
 }
 
 }  // namespace toto

@@ -15,4 +15,8 @@ namespace toto {
 /// UTF-8 of code points that are all valid scalar values.
 [[nodiscard]] std::string to_utf8(std::u32string_view text);
 
+/// A finite number with `decimals` digits after the point and the thousands in groups: -1,234.50,
+/// whatever the locale. No minus sign before zeros.
+[[nodiscard]] std::string grouped(double value, int decimals);
+
 }  // namespace toto

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/printable.h"
+
 namespace toto::plot {
 namespace {
 
@@ -81,16 +83,6 @@ double nice_step(double rough) {
 
 int decade(double value) { return static_cast<int>(std::floor(std::log10(value) + 1e-9)); }
 
-// `value` with `decimals` digits, thousands in groups and a true minus sign.
-std::string grouped(double value, int decimals) {
-  std::string digits = fmt::format("{:.{}f}", std::abs(value), decimals);
-  const std::size_t point = std::min(digits.find('.'), digits.size());
-  for (std::size_t at = point; at > 3; at -= 3) digits.insert(at - 3, 1, ',');
-  const bool zero = digits.find_first_not_of("0.,") == std::string::npos;
-  std::string text = value < 0 && !zero ? "\u2212" : "";
-  return text.append(digits);
-}
-
 struct Notation {
   double divisor = 1.0;
   int exponent = 0;  // divisor = 10^exponent
@@ -153,8 +145,10 @@ ValueTicks value_ticks(const ValueRange& range, int wanted) {
   const Notation notation = notation_of(largest, step);
   const int decimals = std::max(0, notation.exponent - decade(step));
   for (const double value : ticks.values) {
-    ticks.labels.push_back(
-        value == 0.0 ? "0" : grouped(value / notation.divisor, decimals) + notation.suffix);
+    std::string label = value == 0.0 ? "0" : grouped(value / notation.divisor, decimals);
+    if (label.front() == '-') label.replace(0, 1, "\u2212");
+    if (value != 0.0) label += notation.suffix;
+    ticks.labels.push_back(std::move(label));
   }
   ticks.unit = notation.unit;
   return ticks;
