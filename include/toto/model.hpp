@@ -44,9 +44,9 @@ struct ModelInfo {
 struct ModelQuery {
   std::string model;  ///< folder, .safetensors file with config.json beside it, or Hub id
                       ///< ("owner/name"); empty: TOTO_MODEL_ID, then the model that ships with toto
-  std::string hub_cache;  ///< empty: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, $HF_HOME/hub,
-                          ///< $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub
-  bool strict = false;    ///< unknown configuration keys are errors
+  std::string hub_cache = {};  ///< empty: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, $HF_HOME/hub,
+                               ///< $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub
+  bool strict = false;         ///< unknown configuration keys are errors
 };
 
 /// Arithmetic of the network. The scaler always works in float64.
