@@ -124,17 +124,22 @@ def days_in_week(draw, n):
 def wave(draw, n, t, period, table):
     """The table's cycle repeated every `period` (n, 1) steps; some drift in phase and height."""
     phase = draw.steps(t) / period + draw.uniform(n, 0, 1)
-    slip = smooth(draw, n, t, period * draw.log_uniform(n, 0.5, 10))
-    slip = slip * torch.where(draw.chance(n, 0.2), draw.log_uniform(n, 0.01, 0.2), 0 * period)
-    place = ((phase + slip) % 1) * table.shape[1]
+    slip = draw.chance(n, 0.2)[:, 0].nonzero()[:, 0]
+    if len(slip):
+        slow = smooth(draw, len(slip), t, period[slip] * draw.log_uniform(len(slip), 0.5, 10))
+        phase[slip] += slow * draw.log_uniform(len(slip), 0.01, 0.2)
+    place = (phase % 1) * table.shape[1]
     low = place.long().clamp(max=table.shape[1] - 1)
     left = table.gather(1, low)
     right = table.gather(1, (low + 1) % table.shape[1])
-    y = left + (right - left) * (place - low)
-    swell = smooth(draw, n, t, draw.log_uniform(n, 2, 20) * period)
-    growth = draw.steps(t) / t * draw.normal(n)
-    amount = torch.where(draw.chance(n, 0.35), draw.uniform(n, 0.05, 0.6), 0 * period)
-    return y * torch.exp(amount * swell + (amount > 0) * 0.5 * growth)
+    y = torch.lerp(left, right, place - low)
+    swell = draw.chance(n, 0.35)[:, 0].nonzero()[:, 0]
+    if len(swell):
+        k = len(swell)
+        slow = smooth(draw, k, t, draw.log_uniform(k, 2, 20) * period[swell])
+        growth = draw.steps(t) / t * draw.normal(k)
+        y[swell] *= torch.exp(draw.uniform(k, 0.05, 0.6) * slow + 0.5 * growth)
+    return y
 
 
 def seasons(draw, n, t):
@@ -147,21 +152,32 @@ def seasons(draw, n, t):
     short = torch.where(free, draw.log_uniform(n, 2.5, t / 2), short)
     long = torch.where(free, short * draw.log_uniform(n, 2, 30), long)
     has_long = (long > short) & (~free | draw.chance(n, 0.4))
+    is_week = has_long & ((long / short - 7).abs() < 0.1) & draw.chance(n, 0.75)
+    third = draw.chance(n, 0.06)
 
-    y = wave(draw, n, t, short, cycle(draw, n))
-    week = has_long & ((long / short - 7).abs() < 0.1) & draw.chance(n, 0.75)
-    weekly = wave(draw, n, t, long, days_in_week(draw, n))
-    slow = wave(draw, n, t, long, cycle(draw, n)) * draw.log_uniform(n, 0.2, 3)
-    y = torch.where(week, weekly, torch.where(has_long, y + slow, y))
-    third = wave(draw, n, t, draw.log_uniform(n, 3, t / 2), cycle(draw, n))
-    return unit(y + torch.where(draw.chance(n, 0.06), 0.5 * third, 0 * y))
+    y = torch.zeros(n, t, device=draw.device)
+    for rows, period, make, size in (
+        (is_week, long, days_in_week, 1.0),
+        (~is_week, short, cycle, 1.0),
+        (has_long & ~is_week, long, cycle, draw.log_uniform(n, 0.2, 3)),
+        (third, draw.log_uniform(n, 3, t / 2), cycle, 0.5),
+    ):
+        rows = rows[:, 0].nonzero()[:, 0]
+        if len(rows):
+            part = wave(draw, len(rows), t, period[rows], make(draw, len(rows)))
+            y[rows] += part * (size[rows] if torch.is_tensor(size) else size)
+    return unit(y)
 
 
 def disturbance(draw, n, t):
     """Noise around the pattern; sometimes its size changes in time."""
     x = by_kind(draw, n, t, {white: 5, relaxing: 5, power_law: 1, ringing: 0.5})
-    swell = torch.exp(smooth(draw, n, t, draw.log_uniform(n, 10, 1.0 * t)) * draw.uniform(n, 0.1, 0.8))
-    return unit(torch.where(draw.chance(n, 0.25), x * swell, x))
+    rows = draw.chance(n, 0.25)[:, 0].nonzero()[:, 0]
+    if len(rows):
+        k = len(rows)
+        slow = smooth(draw, k, t, draw.log_uniform(k, 10, 1.0 * t))
+        x[rows] *= torch.exp(slow * draw.uniform(k, 0.1, 0.8))
+    return unit(x)
 
 
 # --- families -----------------------------------------------------------------------------------
@@ -177,8 +193,7 @@ def structural(draw, n, t):
     noise = disturbance(draw, n, t) * torch.where(draw.chance(n, 0.5), quiet, draw.log_uniform(n, 0.1, 1.5))
     added = up + season + noise
     size = draw.log_uniform(n, 0.05, 0.8)
-    level = torch.exp(size * up) if n else up
-    product = level * (1 + size * season).clamp(min=0) * (1 + 0.5 * size * noise)
+    product = torch.exp(size * up) * (1 + size * season).clamp(min=0) * (1 + 0.5 * size * noise)
     grown = torch.exp(size * added)
     choice = draw.pick(n, [5, 2, 2])[:, None]
     return torch.where(choice == 0, added, torch.where(choice == 1, product, grown))
@@ -273,8 +288,7 @@ def weather(draw, n, t):
 
 def cycles(draw, n, t):
     """Irregular cycles with sharp peaks, as of populations or the sun."""
-    y = ringing(draw, n, t) if n else nothing(draw, n, t)
-    y = torch.exp(y * draw.uniform(n, 0.3, 1.2))
+    y = torch.exp(ringing(draw, n, t) * draw.uniform(n, 0.3, 1.2))
     return y + disturbance(draw, n, t) * draw.log_uniform(n, 0.01, 0.3)
 
 

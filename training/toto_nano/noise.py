@@ -66,7 +66,7 @@ def heavy(draw, n, t):
     df = draw.log_uniform(n, 3, 10)
     u = draw.uniform(n, 1e-6, 1, t)
     angle = torch.cos(2 * math.pi * draw.uniform(n, 0, 1, t))
-    return torch.sqrt(df * torch.expm1(-2 * torch.log(u) / df)) * angle
+    return torch.sqrt(df * (u ** (-2 / df) - 1)) * angle
 
 
 def skewed(draw, n, t):
