@@ -132,13 +132,17 @@ def in_units(draw, y):
     return (y + level.gather(0, choice)[0]) * scale
 
 
-def with_gaps(draw, y):
-    """Missing stretches or points, the last value carried over them; returns series and mask."""
+def with_gaps(draw, y, pad):
+    """Missing stretches or points, the last value carried over them, zeros where there is none.
+
+    The first `pad` (n, 1) steps are left padding. Returns the series and its mask.
+    """
     n, t = y.shape
     gap = stretches(draw, n, t, draw.log_uniform(n, 50, 2.0 * t), draw.log_uniform(n, 1, t / 6))
     gap = torch.where(draw.chance(n, 0.5), gap, draw.chance(n, draw.log_uniform(n, 0.005, 0.5), t))
     gap = gap & draw.chance(n, 0.15)
     step = torch.arange(t, device=y.device).expand(n, t)
+    gap = gap | (step < pad)
     last = torch.cummax(torch.where(gap, torch.full_like(step, -1), step), -1).values
     carried = y.gather(1, last.clamp(min=0))
     return torch.where(last < 0, torch.zeros_like(y), carried), ~gap
@@ -147,12 +151,9 @@ def with_gaps(draw, y):
 def batch(draw: Draw, b: int, v: int, t: int, patch: int) -> Batch:
     y = single(draw, b, t).view(b, 1, t) if v == 1 else related(draw, b, v, t)
     y = in_units(draw, y.reshape(b * v, t))
-    x, valid = with_gaps(draw, y)
-    pad = draw.integers(b, 0, patch).repeat_interleave(v, 0)
-    pad = torch.where(draw.chance(b, 0.3).repeat_interleave(v, 0), 0 * pad, pad)
-    seen = torch.arange(t, device=draw.device)[None] >= pad
+    pad = draw.integers(b, 0, patch) * draw.chance(b, 0.7)
+    x, valid = with_gaps(draw, y, pad.repeat_interleave(v, 0))
     finite = x.isfinite().all(-1, keepdim=True)
-    seen = seen & finite
-    x = torch.where(seen, x, torch.zeros_like(x))
+    x = torch.where(finite, x, torch.zeros_like(x))
     apart = draw.chance(b, 0.25) * draw.integers(b, 0, 3, v)
-    return Batch(x.view(b, v, t), (valid & seen).view(b, v, t), apart)
+    return Batch(x.view(b, v, t), (valid & finite).view(b, v, t), apart)
