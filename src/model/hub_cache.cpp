@@ -39,7 +39,7 @@ bool is_hub_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), legal);
 }
 
-/// What refs/main says, or nothing where there is no such file.
+/// What refs/main says; empty where there is no such file or it is blank.
 std::string main_revision(const fs::path& model) {
   const fs::path file = model / "refs" / "main";
   std::error_code ignored;
@@ -48,7 +48,7 @@ std::string main_revision(const fs::path& model) {
   constexpr std::string_view kSpace = " \t\r\n";
   revision.erase(0, std::min(revision.find_first_not_of(kSpace), revision.size()));
   revision.erase(revision.find_last_not_of(kSpace) + 1);
-  if (!is_hub_name(revision)) {
+  if (!revision.empty() && !is_hub_name(revision)) {
     throw Error(ExitStatus::bad_config, "unsafe_path",
                 fmt::format("{} is not the name of a snapshot", quote(revision)), file.string());
   }

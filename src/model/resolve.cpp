@@ -83,7 +83,8 @@ std::string find_shipped_model(const std::string& program_folder) {
     candidates.push_back(folder / below);
   }
   for (const fs::path& candidate : candidates) {
-    if (is_file(candidate / "config.json")) return candidate.lexically_normal().string();
+    const fs::path model = candidate.lexically_normal();
+    if (is_file(model / "config.json")) return model.string();
   }
   return {};
 }
