@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The example series are read as what they are.
+#include <gmock/gmock.h>
+
+#include "read.h"
+
+namespace toto::data {
+namespace {
+
+using ::testing::ElementsAre;
+
+const std::string kFolder = std::string(TOTO_SOURCE_DIR) + "/examples/data/";
+
+TEST(Examples, Sunspots) {
+  const Dataset data = read_csv(kFolder + "sunspots.csv");
+  ASSERT_EQ(data.series.size(), 1U);
+  const TimeSeries& series = data.series[0];
+  EXPECT_EQ(series.id, "sunspots");
+  EXPECT_EQ(series.steps, 3120U);
+  EXPECT_EQ(describe(series.interval), "1 month");
+  EXPECT_EQ(future_texts(series, 2), (std::vector<std::string>{"2009-01", "2009-02"}));
+}
+
+TEST(Examples, CarbonDioxide) {
+  const Dataset data = read_csv(kFolder + "co2.csv");
+  ASSERT_EQ(data.series.size(), 1U);
+  const TimeSeries& series = data.series[0];
+  EXPECT_EQ(series.id, "co2");
+  EXPECT_EQ(series.steps, 2284U);
+  EXPECT_EQ(std::ranges::count(series.mask, 0), 59);
+  EXPECT_EQ(describe(series.interval), "1 week");
+  EXPECT_EQ(future_texts(series, 1).at(0), "2002-01-05");
+}
+
+TEST(Examples, SeaSurface) {
+  const TimeSeries series = read_csv(kFolder + "elnino.csv").series.at(0);
+  EXPECT_EQ(series.steps, 732U);
+  EXPECT_EQ(describe(series.interval), "1 month");
+  EXPECT_EQ(future_texts(series, 1).at(0), "2011-01-01");
+}
+
+TEST(Examples, Weather) {
+  const Dataset data = read_csv(kFolder + "seattle_weather.csv");
+  ASSERT_EQ(data.series.size(), 4U);
+  EXPECT_THAT(data.warnings, ElementsAre("column \"weather\" holds no numbers and is left out"));
+  EXPECT_EQ(data.series[1].id, "temp_max");
+  EXPECT_EQ(describe(data.series[1].interval), "1 day");
+  CsvOptions options;
+  options.joint = true;
+  options.context = 365;
+  const TimeSeries joint = read_csv(kFolder + "seattle_weather.csv", options).series.at(0);
+  EXPECT_EQ(joint.id, "seattle_weather");
+  EXPECT_EQ(joint.values.size(), 4U * 365U);
+}
+
+}  // namespace
+}  // namespace toto::data
