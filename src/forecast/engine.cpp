@@ -89,8 +89,8 @@ void Engine::run_chunk(Chunk& chunk, const Generation& g, const Limits& limits, 
   for (std::int32_t first = 0; first < wanted; first += batch) {
     const std::int32_t count = std::min(batch, wanted - first);
     const std::int32_t contexts = chunk.share ? 1 : count;
+    steps_ = chunk.patches > 1 ? chunk.patch : static_cast<std::int32_t>(chunk.horizon);
     if (first == 0 || !chunk.share) {
-      steps_ = chunk.patches > 1 ? chunk.patch : static_cast<std::int32_t>(chunk.horizon);
       run_context(chunk, g, contexts, 0);
     }
     if (sink.wants_parameters(0) && (first == 0 || !chunk.share)) {
