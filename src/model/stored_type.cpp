@@ -59,6 +59,7 @@ std::optional<StoredType> stored_type_named(std::string_view name) {
 }
 
 void convert_to_float(StoredType type, std::span<const std::byte> bytes, std::span<float> out) {
+  if (out.empty()) return;  // whose data() may be null, which memcpy must not get
   if (type == StoredType::f32) {
     std::memcpy(out.data(), bytes.data(), out.size_bytes());
     return;

@@ -52,6 +52,7 @@ TEST(StoredType, ConvertsUnalignedBytes) {
   out.resize(1);
   convert_to_float(StoredType::f32, std::as_bytes(std::span(wide)).subspan(1), out);
   EXPECT_EQ(out[0], 1.0F);
+  convert_to_float(StoredType::f32, {}, {});  // an empty tensor
 }
 
 TEST(StoredType, NamesAndSizes) {
