@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/hwy_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/attention_kernels.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backend/cpu/attention_kernels.h"
+#include "backend/cpu/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace toto::HWY_NAMESPACE {
+namespace {
+
+using cpu::AttentionScratch;
+using cpu::AttentionShape;
+using cpu::TimeTask;
+using cpu::VariateTask;
+
+constexpr std::size_t kChunk = 3 * kLanes;  // keys merged at a time: the columns of a panel
+constexpr int kWeighRows = 4;               // rows weighed together, so that values are read once
+
+struct Softmax {
+  float highest = -std::numeric_limits<float>::infinity();
+  float total = 0;
+};
+
+/// Rows of keys or values that lie at equal distances, and rows picked from such by number.
+struct Every {
+  const float* base;
+  std::size_t stride;
+  HWY_INLINE const float* operator()(std::size_t j) const { return base + j * stride; }
+};
+struct Picked {
+  const float* base;
+  std::size_t stride;
+  const std::int32_t* index;
+  HWY_INLINE const float* operator()(std::size_t j) const {
+    return base + static_cast<std::size_t>(index[j]) * stride;
+  }
+};
+
+/// logits[j] = query . key(j), j < n. Keys are taken four at a time only to have four sums in
+/// flight; up to three more logits are written.
+template <typename Rows>
+HWY_INLINE void dots(const float* query, const Rows& key, std::size_t n, std::size_t d,
+                     float* logits) {
+  for (std::size_t j = 0; j < n; j += 4) {
+    const std::size_t last = n - 1;
+    const float* k0 = key(j);
+    const float* k1 = key(std::min(j + 1, last));
+    const float* k2 = key(std::min(j + 2, last));
+    const float* k3 = key(std::min(j + 3, last));
+    Vec s0 = hn::Zero(Floats());
+    Vec s1 = s0;
+    Vec s2 = s0;
+    Vec s3 = s0;
+    for_each_vector(d, [&](std::size_t, const auto& load, const auto&) {
+      const Vec q = load(query);
+      s0 = hn::MulAdd(q, load(k0), s0);
+      s1 = hn::MulAdd(q, load(k1), s1);
+      s2 = hn::MulAdd(q, load(k2), s2);
+      s3 = hn::MulAdd(q, load(k3), s3);
+    });
+    logits[j] = sum_of(s0);
+    logits[j + 1] = sum_of(s1);
+    logits[j + 2] = sum_of(s2);
+    logits[j + 3] = sum_of(s3);
+  }
+}
+
+/// Turns the first n logits of a chunk into weights and takes them into the softmax. Returns what
+/// all that was weighed before must be multiplied with.
+HWY_INLINE float soften(float* logits, std::size_t n, float scale, Softmax& softmax) {
+  const Floats d;
+  std::fill(logits + n, logits + kChunk, -std::numeric_limits<float>::infinity());
+  Vec largest = hn::Set(d, softmax.highest);
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    const Vec v = hn::Mul(hn::Load(d, logits + i), hn::Set(d, scale));
+    hn::Store(v, d, logits + i);
+    largest = hn::Max(largest, v);
+  }
+  largest = hn::MaxOfLanes(d, largest);
+  Vec sum = hn::Zero(d);
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    const Vec weight = exp_negative(hn::Sub(hn::Load(d, logits + i), largest));
+    hn::Store(weight, d, logits + i);
+    sum = hn::Add(sum, weight);
+  }
+  const float correction = hn::GetLane(exp_negative(hn::Sub(hn::Set(d, softmax.highest), largest)));
+  softmax.highest = hn::GetLane(largest);
+  softmax.total = softmax.total * correction + sum_of(sum);
+  return correction;
+}
+
+/// Columns c .. of out[r] = correction[r] * out[r] + sum over j of weights[r][j] * value(j).
+template <int R, int C, typename Rows, typename Load, typename Store>
+HWY_INLINE void weigh_columns(const float* weights, const float* correction, const Rows& value,
+                              std::size_t n, float* const* out, std::size_t c, const Load& load,
+                              const Store& store) {
+  const Floats d;
+  Vec sum[R][C];
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < C; ++i) {
+      sum[r][i] = hn::Mul(load(out[r] + c + static_cast<std::size_t>(i) * kLanes),
+                          hn::Set(d, correction[r]));
+    }
+  }
+  for (std::size_t j = 0; j < n; ++j) {
+    const float* v = value(j) + c;
+    Vec part[C];
+#pragma GCC unroll 4
+    for (int i = 0; i < C; ++i) part[i] = load(v + static_cast<std::size_t>(i) * kLanes);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const Vec w = hn::Set(d, weights[static_cast<std::size_t>(r) * kChunk + j]);
+#pragma GCC unroll 4
+      for (int i = 0; i < C; ++i) sum[r][i] = hn::MulAdd(w, part[i], sum[r][i]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < C; ++i) {
+      store(sum[r][i], out[r] + c + static_cast<std::size_t>(i) * kLanes);
+    }
+  }
+}
+
+template <int R, typename Rows>
+HWY_INLINE void weigh(const float* weights, const float* correction, const Rows& value,
+                      std::size_t n, float* const* out, std::size_t dim) {
+  const Floats d;
+  constexpr int kWide = kLanes == 16 ? 4 : 2;  // vectors at a time: as the registers allow
+  const auto load = [&](const float* p) { return hn::LoadU(d, p); };
+  const auto store = [&](Vec v, float* p) { hn::StoreU(v, d, p); };
+  std::size_t c = 0;
+  for (; c + kWide * kLanes <= dim; c += kWide * kLanes) {
+    weigh_columns<R, kWide>(weights, correction, value, n, out, c, load, store);
+  }
+  for (; c + kLanes <= dim; c += kLanes) {
+    weigh_columns<R, 1>(weights, correction, value, n, out, c, load, store);
+  }
+  if (c < dim) {
+    weigh_columns<R, 1>(
+        weights, correction, value, n, out, c, [&](const float* p) { return load_n(p, dim - c); },
+        [&](Vec v, float* p) { store_n(v, p, dim - c); });
+  }
+}
+
+/// One query over n <= kChunk keys.
+template <typename Rows>
+HWY_INLINE void attend_chunk(const float* query, const Rows& key, const Rows& value, std::size_t n,
+                             std::size_t d, float scale, Softmax& softmax, float* out) {
+  HWY_ALIGN float logits[kChunk];
+  dots(query, key, n, d, logits);
+  const float correction = soften(logits, n, scale, softmax);
+  weigh<1>(logits, &correction, value, n, &out, d);
+}
+
+void attend(const float* query, const float* keys, const float* values, std::size_t n,
+            std::size_t d, float scale, Softmax& softmax, float* out) {
+  for (std::size_t j = 0; j < n; j += kChunk) {
+    attend_chunk(query, Every{keys + j * d, d}, Every{values + j * d, d}, std::min(kChunk, n - j),
+                 d, scale, softmax, out);
+  }
+}
+
+void finish(const Softmax& softmax, float* out, std::size_t dim) {
+  const Vec total = hn::Set(Floats(), softmax.total);
+  for_each_vector(dim, [&](std::size_t, const auto& load, const auto& store) {
+    store(hn::Div(load(out), total), out);
+  });
+}
+
+/// n keys as the panel of a product: [d][kChunk], zeros where there are fewer.
+void transpose(const float* keys, std::size_t n, std::size_t d, float* panel) {
+  if (n < kChunk) std::fill_n(panel, d * kChunk, 0.0F);
+  for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t e = 0; e < d; ++e) panel[e * kChunk + j] = keys[j * d + e];
+  }
+}
+
+/// Weighs the values for `rows` queries whose weights are in s.logits.
+void weigh_tile(const AttentionScratch& s, const float* correction, const Every& value,
+                std::size_t n, int first, int rows, std::size_t d) {
+  int r = 0;
+  for (; r + kWeighRows <= rows; r += kWeighRows) {
+    weigh<kWeighRows>(s.logits + static_cast<std::size_t>(r) * kChunk, correction + r, value, n,
+                      s.out + first + r, d);
+  }
+  for (; r < rows; ++r) {
+    weigh<1>(s.logits + static_cast<std::size_t>(r) * kChunk, correction + r, value, n,
+             s.out + first + r, d);
+  }
+}
+
+/// `count` queries, contiguous in s.queries, over the n keys of the shared prefix.
+void attend_prefix(const AttentionShape& shape, const float* keys, const float* values,
+                   std::size_t n, int count, float scale, Softmax* softmax, AttentionScratch& s) {
+  const auto d = static_cast<std::size_t>(shape.d);
+  for (std::size_t j = 0; j < n; j += kChunk) {
+    const std::size_t chunk = std::min(kChunk, n - j);
+    transpose(keys + j * d, chunk, d, s.panel);
+    for (int first = 0; first < count; first += shape.products->rows) {
+      const int rows = std::min(shape.products->rows, count - first);
+      shape.products->f32.tile[rows](s.queries + static_cast<std::size_t>(first) * d,
+                                     d * sizeof(float), s.panel, d, s.panel, s.logits);
+      float correction[cpu::kMaxTileRows];
+      for (int r = 0; r < rows; ++r) {
+        correction[r] = soften(s.logits + static_cast<std::size_t>(r) * kChunk, chunk, scale,
+                               softmax[first + r]);
+      }
+      weigh_tile(s, correction, Every{values + j * d, d}, chunk, first, rows, d);
+    }
+  }
+}
+
+void time(const AttentionShape& shape, const TimeTask& task, AttentionScratch& s) {
+  const Block& b = *task.block;
+  const auto d = static_cast<std::size_t>(shape.d);
+  const auto heads = static_cast<std::size_t>(shape.heads);
+  const auto head = static_cast<std::size_t>(task.head);
+  const float scale = 1.0F / std::sqrt(static_cast<float>(shape.d));
+  const std::int32_t tokens = shape.last_only ? 1 : b.tokens;  // queries of a lane
+  const auto lane_of = [&](std::int32_t q) {
+    return (task.first + q) / tokens * b.variates + task.variate;
+  };
+  const auto token_of = [&](std::int32_t q) {
+    return shape.last_only ? b.tokens - 1 : (task.first + q) % tokens;
+  };
+  const auto query_of = [&](std::int32_t q) {
+    const auto row = static_cast<std::size_t>(b.row + lane_of(q) * b.tokens + token_of(q));
+    return shape.qkv + (row * 3 * heads + head) * d;
+  };
+
+  Softmax softmax[cpu::kQueryGroup];
+  for (std::int32_t q = 0; q < task.count; ++q) {
+    const std::int32_t row =
+        shape.last_only ? b.lane + lane_of(q) : b.row + lane_of(q) * b.tokens + token_of(q);
+    s.out[q] = shape.out + (static_cast<std::size_t>(row) * heads + head) * d;
+    std::fill_n(s.out[q], d, 0.0F);
+  }
+
+  const auto prefix = static_cast<std::size_t>(b.prefix);
+  const std::size_t prefix_at =
+      static_cast<std::size_t>(b.prefix_at) +
+      (static_cast<std::size_t>(task.variate) * heads + head) * prefix * d;
+  const float* prefix_keys = shape.keys + prefix_at;
+  const float* prefix_values = shape.values + prefix_at;
+  if (prefix > 0 && shape.d <= cpu::kMaxPanelDim) {
+    for (std::int32_t q = 0; q < task.count; ++q) {
+      std::memcpy(s.queries + static_cast<std::size_t>(q) * d, query_of(q), d * sizeof(float));
+    }
+    attend_prefix(shape, prefix_keys, prefix_values, prefix, task.count, scale, softmax, s);
+  }
+  for (std::int32_t q = 0; q < task.count; ++q) {
+    if (shape.d > cpu::kMaxPanelDim) {
+      attend(query_of(q), prefix_keys, prefix_values, prefix, d, scale, softmax[q], s.out[q]);
+    }
+    const std::size_t at = static_cast<std::size_t>(b.suffix_at) +
+                           (static_cast<std::size_t>(lane_of(q)) * heads + head) *
+                               static_cast<std::size_t>(b.suffix_capacity) * d;
+    attend(query_of(q), shape.keys + at, shape.values + at,
+           static_cast<std::size_t>(b.suffix + token_of(q) + 1), d, scale, softmax[q], s.out[q]);
+    finish(softmax[q], s.out[q], d);
+  }
+}
+
+void variates(const AttentionShape& shape, const VariateTask& task) {
+  const Block& b = *task.block;
+  const auto d = static_cast<std::size_t>(shape.d);
+  const auto heads = static_cast<std::size_t>(shape.heads);
+  const auto head = static_cast<std::size_t>(task.head);
+  const auto tokens = static_cast<std::size_t>(b.tokens);
+  const float scale = 1.0F / std::sqrt(static_cast<float>(shape.d));
+  const auto row = static_cast<std::size_t>(b.row + task.trajectory * b.variates * b.tokens +
+                                            task.token);  // of variate 0
+  const std::size_t stride = tokens * 3 * heads * d;      // from one variate to the next
+  const float* query = shape.qkv + (row * 3 * heads + head) * d;
+  const float* key = query + heads * d;
+  const float* value = key + heads * d;
+  const std::int32_t* ids = shape.ids + b.ids + task.token;
+  for (std::int32_t v = 0; v < b.variates; ++v) {
+    float* out = shape.out + ((row + static_cast<std::size_t>(v) * tokens) * heads + head) * d;
+    std::fill_n(out, d, 0.0F);
+    Softmax softmax;
+    std::int32_t members[kChunk];
+    std::size_t n = 0;
+    for (std::int32_t j = 0; j < b.variates; ++j) {
+      if (ids[j * b.tokens] == ids[v * b.tokens]) members[n++] = j;
+      if (n == kChunk || (n > 0 && j + 1 == b.variates)) {
+        attend_chunk(query + static_cast<std::size_t>(v) * stride, Picked{key, stride, members},
+                     Picked{value, stride, members}, n, d, scale, softmax, out);
+        n = 0;
+      }
+    }
+    finish(softmax, out, d);
+  }
+}
+
+}  // namespace
+
+extern const cpu::AttentionKernels kAttentionKernels;
+const cpu::AttentionKernels kAttentionKernels = {time, variates};
+
+}  // namespace toto::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace toto::cpu {
+
+const AttentionKernels& attention_kernels(Isa isa) { return TOTO_SELECT(isa, kAttentionKernels); }
+
+}  // namespace toto::cpu
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/ceilings.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "backend/cpu/ceiling_kernels.h"
+#include "backend/cpu/pages.h"
+
+namespace toto::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Results go here, so that no compiler can leave the loops out.
+std::atomic<float> sink{0};
+
+/// Repeats work(thread) on the whole team for about `seconds`; the shortest time of one repetition.
+template <typename Work>
+double shortest(ThreadTeam& team, double seconds, const Work& work) {
+  const auto begin = Clock::now();
+  double best = 1e30;
+  do {
+    const auto start = Clock::now();
+    team.run(team.size(), work);
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+  } while (std::chrono::duration<double>(Clock::now() - begin).count() < seconds);
+  return best;
+}
+
+double peak(ThreadTeam& team, const PeakLoop& loop, double seconds) {
+  constexpr std::size_t kSteps = 50000;  // about 0.2 ms: longer than a fork, shorter than a slice
+  const double time = shortest(team, seconds, [&](int) noexcept {
+    sink.store(loop.run(kSteps), std::memory_order_relaxed);
+  });
+  return team.size() * loop.flops * kSteps / time;
+}
+
+}  // namespace
+
+Ceilings measure_ceilings(ThreadTeam& team, Isa isa, double seconds) {
+  constexpr std::size_t kBytes = std::size_t{256} << 20;  // far more than caches hold
+  constexpr std::size_t kPiece = 1024;
+  const CeilingKernels kernels = ceiling_kernels(isa);
+  Ceilings c;
+  c.f32_flops = peak(team, kernels.f32, 0.25 * seconds);
+  c.bf16_flops = peak(team, kernels.bf16, 0.25 * seconds);
+  const Pages memory = allocate_pages(kBytes);
+  auto* floats = reinterpret_cast<float*>(memory.get());
+  const auto part = [&](int thread) {
+    return share(kBytes / sizeof(float) / kPiece, team.size(), thread);
+  };
+  team.run(team.size(), [&](int thread) noexcept {  // pages come into being where they are read
+    std::fill(floats + part(thread).begin * kPiece, floats + part(thread).end * kPiece, 1.0F);
+  });
+  const double time = shortest(team, 0.5 * seconds, [&](int thread) noexcept {
+    const Range mine = part(thread);
+    sink.store(
+        kernels.read(floats + mine.begin * kPiece, static_cast<std::size_t>(mine.size()) * kPiece),
+        std::memory_order_relaxed);
+  });
+  c.read_bytes = static_cast<double>(kBytes) / time;
+  return c;
+}
+
+}  // namespace toto::cpu

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/product.h"
+#include "toto/error.hpp"
+
+namespace toto::cpu {
+
+CpuBackend::CpuBackend(Isa isa, CpuWeights weights, int threads)
+    : isa_(isa),
+      weights_(weights),
+      products_(product_kernels(isa)),
+      rows_(row_kernels(isa)),
+      attention_(attention_kernels(isa)),
+      team_(threads),
+      scratch_(team_.size()) {
+  scratch_.reserve(sizeof(AttentionScratch));
+}
+
+void* CpuBackend::allocate(std::size_t bytes) {
+  std::byte* memory = allocate_pages(bytes).release();
+  std::memset(memory, 0, bytes);
+  return memory;
+}
+
+void CpuBackend::release(void* memory) noexcept { std::free(memory); }
+
+void CpuBackend::upload(std::span<const double> from, void* to) const {
+  std::transform(from.begin(), from.end(), static_cast<float*>(to),
+                 [](double v) { return static_cast<float>(v); });
+}
+
+void CpuBackend::upload(std::span<const float> from, void* to) const {
+  std::copy(from.begin(), from.end(), static_cast<float*>(to));
+}
+
+void CpuBackend::download(const void* from, std::span<double> to) const {
+  const auto* source = static_cast<const float*>(from);
+  std::copy(source, source + to.size(), to.begin());
+}
+
+Matrix CpuBackend::upload_matrix(std::unique_ptr<float[]> take, std::int32_t out, std::int32_t in,
+                                 std::span<const float> bias, Epilogue use) {
+  const TileFormat& format = weights_ == CpuWeights::bf16 ? products_.bf16 : products_.f32;
+  scratch_.reserve(prepared_bytes(format, in));
+  matrices_.push_back(
+      std::make_unique<PackedMatrix>(pack_matrix(take.get(), out, in, bias, use == Epilogue::gated,
+                                                 format, products_.columns, arena_, team_)));
+  const PackedMatrix& packed = *matrices_.back();
+  return {&packed, bias.empty() ? nullptr : packed.bias, out, in};
+}
+
+void CpuBackend::linear(const Matrix& w, const void* x, void* y, std::int32_t rows,
+                        Epilogue epilogue) const {
+  const auto& packed = *static_cast<const PackedMatrix*>(w.weights);
+  const Product product{&products_,
+                        &packed,
+                        packed.gated ? w.out / 2 : w.out,
+                        static_cast<const float*>(x),
+                        static_cast<float*>(y),
+                        rows,
+                        epilogue};
+  multiply(product, team_, scratch_);
+}
+
+}  // namespace toto::cpu
+
+namespace toto {
+
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
+  const cpu::Isa isa = cpu::find_isa(options.isa);
+  if (options.threads < 0 || options.threads > cpu::kMaxThreads) {
+    throw Error(ExitStatus::usage, "invalid_threads",
+                "the number of threads must be 1 to " + std::to_string(cpu::kMaxThreads) +
+                    ", or 0 for the available cores; it is " + std::to_string(options.threads));
+  }
+  return std::make_unique<cpu::CpuBackend>(isa, options.weights, options.threads);
+}
+
+}  // namespace toto

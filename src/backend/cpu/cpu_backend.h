@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast CPU backend: float32 activations, float32 or bfloat16 weights, vector kernels chosen at
+// run time, a resident thread team.
+//
+// Bits: for one instruction set and weight type, a row's bits depend on that row's inputs alone;
+// never on the number of rows or threads, nor on where the row lies. The scaler gives the bits of
+// the reference backend. Between instruction sets bits differ.
+//
+// bfloat16 weights: the inputs of those products are rounded to bfloat16 as well (nearest even), on
+// every instruction set, and products are accumulated in float32; everything else stays float32.
+//
+// Operations may be called from several threads; they take turns.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/attention_kernels.h"
+#include "backend/cpu/isa.h"
+#include "backend/cpu/packed_matrix.h"
+#include "backend/cpu/product_kernels.h"
+#include "backend/cpu/row_kernels.h"
+#include "backend/cpu/scratch.h"
+#include "core/thread_team.h"
+
+namespace toto {
+
+enum class CpuWeights { f32, bf16 };
+
+struct CpuOptions {
+  int threads = 0;  // 0: one for each available core
+  CpuWeights weights = CpuWeights::f32;
+  std::string isa;  // empty: the best of this machine
+};
+
+/// Throws Error (2): invalid_isa, invalid_threads.
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options);
+
+namespace cpu {
+
+inline constexpr int kMaxThreads = 1024;
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(Isa isa, CpuWeights weights, int threads);
+
+  [[nodiscard]] std::string_view name() const override { return "cpu"; }
+  [[nodiscard]] std::size_t element_size() const override { return sizeof(float); }
+  [[nodiscard]] Isa isa() const { return isa_; }
+  [[nodiscard]] CpuWeights weights() const { return weights_; }
+  [[nodiscard]] ThreadTeam& team() const { return team_; }
+
+  [[nodiscard]] void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void upload(std::span<const double> from, void* to) const override;
+  void upload(std::span<const float> from, void* to) const override;
+  void download(const void* from, std::span<double> to) const override;
+
+  [[nodiscard]] Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                     std::int32_t in, std::span<const float> bias,
+                                     Epilogue use) override;
+
+  void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
+             ScalerState* state, void* scaled, void* loc, void* scale) const override;
+  void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
+                    ScalerState* to) const override;
+
+  void linear(const Matrix& w, const void* x, void* y, std::int32_t rows,
+              Epilogue epilogue) const override;
+  void rms_norm(const void* x, const void* scale, void* y, std::int32_t rows,
+                std::int32_t dim) const override;
+  void set_labels(const Batch& batch, const void* labels, void* hidden,
+                  std::int32_t dim) const override;
+  void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
+                     std::int32_t heads, std::int32_t head_dim) const override;
+  void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
+                      std::int32_t heads, std::int32_t head_dim, bool last_only) const override;
+  void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
+                         std::int32_t head_dim) const override;
+  void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override;
+
+  void distribution(void* raw, std::int64_t rows, std::int32_t components,
+                    bool mixture) const override;
+  void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    const void* params, const void* loc, const void* scale, void* y) const override;
+  void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    std::uint64_t seed, const void* params, const void* loc, const void* scale,
+                    void* y) const override;
+  void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+              void* y) const override;
+
+ private:
+  Isa isa_;
+  CpuWeights weights_;
+  const ProductKernels& products_;
+  const RowKernels& rows_;
+  const AttentionKernels& attention_;
+  mutable ThreadTeam team_;  // starting work on it changes nothing that anyone can see
+  ScratchSet scratch_;
+  Arena arena_;
+  std::vector<std::unique_ptr<PackedMatrix>> matrices_;
+};
+
+}  // namespace cpu
+}  // namespace toto

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights as the tiles read them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "backend/cpu/pages.h"
+#include "backend/cpu/product_kernels.h"
+#include "core/thread_team.h"
+
+namespace toto::cpu {
+
+/// Nearest even; NaN stays NaN.
+std::uint16_t to_bf16(float x);
+
+/// A unit is what one tile of the result needs: one panel, or for the gated product the panel of
+/// the gate followed by that of the value. Units lie one after the other,
+/// [unit][panel][K][columns], and the bias the same way, [unit][panel][columns]; both are padded
+/// with zeros.
+struct PackedMatrix {
+  const TileFormat* format = nullptr;
+  bool gated = false;
+  std::int32_t in = 0;  // K
+  std::int32_t units = 0;
+  std::size_t steps = 0;  // of a tile: K, or K/2 rounded up
+  std::size_t panel_bytes = 0;
+  const std::byte* panels = nullptr;
+  const float* bias = nullptr;
+
+  [[nodiscard]] int panels_per_unit() const { return gated ? 2 : 1; }
+};
+
+/// weights [out][in] row-major, bias [out] or empty. With `gated` the first half of the rows is the
+/// gate. The memory comes from `arena`.
+PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in,
+                         std::span<const float> bias, bool gated, const TileFormat& format,
+                         int columns, Arena& arena, ThreadTeam& team);
+
+}  // namespace toto::cpu

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/product.h"
+
+#include <algorithm>
+
+namespace toto::cpu {
+namespace {
+
+/// How the team is laid over the result: `rows` times `units` threads.
+struct Grid {
+  int rows = 1;
+  int units = 1;
+};
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// The grid with the least work for its busiest thread. Between equals, units are divided rather
+/// than rows: then each weight is read by one thread only. Bits do not depend on it.
+Grid choose_grid(std::int64_t tiles, std::int64_t units, int threads) {
+  Grid best;
+  std::int64_t least = tiles * units;
+  for (int rows = 1; rows <= threads; ++rows) {
+    const int across = threads / rows;
+    const std::int64_t work = divide_up(tiles, rows) * divide_up(units, across);
+    if (work < least) {
+      least = work;
+      best = {rows, across};
+    }
+  }
+  return best;
+}
+
+/// Row stride of prepared input in bytes: not a multiple of the cache's way size, so that the rows
+/// of a tile do not compete for the same lines.
+std::size_t prepared_stride(const TileFormat& format, std::int32_t in) {
+  const std::size_t bytes = static_cast<std::size_t>(in) * format.input_bytes;
+  return (bytes + 63) / 64 * 64 + 64;
+}
+
+struct Part {
+  Range rows;
+  Range units;
+};
+
+class Worker {
+ public:
+  Worker(const Product& p, const Part& part, std::byte* scratch)
+      : p_(p), part_(part), m_(*p.weights), format_(*p.weights->format), prepared_(scratch) {}
+
+  void run() {
+    for (std::int64_t row = part_.rows.begin; row < part_.rows.end; row += kBlockRows) {
+      block(row, std::min<std::int64_t>(kBlockRows, part_.rows.end - row));
+    }
+  }
+
+ private:
+  void block(std::int64_t first, std::int64_t count) {
+    const float* x = p_.x + first * m_.in;
+    const std::byte* a = reinterpret_cast<const std::byte*>(x);
+    std::size_t stride = static_cast<std::size_t>(m_.in) * sizeof(float);
+    if (format_.input_bytes != 0) {
+      stride = prepared_stride(format_, m_.in);
+      for (std::int64_t r = 0; r < count; ++r) {
+        format_.prepare(x + r * m_.in, static_cast<std::size_t>(m_.in),
+                        prepared_ + static_cast<std::size_t>(r) * stride);
+      }
+      a = prepared_;
+    }
+    for (std::int64_t unit = part_.units.begin; unit < part_.units.end; ++unit) {
+      // With several tiles the next unit is fetched while this one is worked on. A single tile
+      // streams through its unit, which the processor notices by itself.
+      const std::int64_t next = unit + 1 < part_.units.end ? unit + 1 : part_.units.begin;
+      ahead_ = panel(next);
+      ahead_end_ = count > p_.kernels->rows ? panel(next + 1) : ahead_;
+      for (std::int64_t row = 0; row < count; row += p_.kernels->rows) {
+        const auto rows = static_cast<int>(std::min<std::int64_t>(p_.kernels->rows, count - row));
+        tile(a + static_cast<std::size_t>(row) * stride, stride, rows, unit, first + row);
+      }
+    }
+  }
+
+  void tile(const std::byte* a, std::size_t stride, int rows, std::int64_t unit, std::int64_t row) {
+    alignas(64) float tiles[2][kMaxTileRows * kMaxTileColumns];
+    const std::byte* b = panel(unit);
+    const int columns = p_.kernels->columns;
+    const float* bias = m_.bias + unit * m_.panels_per_unit() * columns;
+    TileOutput out{};
+    out.y = p_.y + row * p_.out + unit * columns;
+    out.stride = static_cast<std::size_t>(p_.out);
+    out.rows = rows;
+    out.columns = static_cast<int>(std::min<std::int64_t>(columns, p_.out - unit * columns));
+    out.bias = bias;
+    compute(a, stride, rows, b, tiles[0]);
+    if (m_.gated) {
+      compute(a, stride, rows, b + m_.panel_bytes, tiles[1]);
+      out.gate = tiles[0];
+      out.gate_bias = bias;
+      out.bias = bias + columns;
+      p_.kernels->gated(tiles[1], out);
+    } else if (p_.epilogue == Epilogue::residual) {
+      p_.kernels->add(tiles[0], out);
+    } else {
+      p_.kernels->store(tiles[0], out);
+    }
+  }
+
+  void compute(const std::byte* a, std::size_t stride, int rows, const std::byte* b, float* tile) {
+    const bool fetch = ahead_ < ahead_end_;
+    format_.tile[rows](a, stride, b, m_.steps, fetch ? ahead_ : b, tile);
+    ahead_ += m_.steps * 64;
+  }
+
+  [[nodiscard]] const std::byte* panel(std::int64_t unit) const {
+    return m_.panels + static_cast<std::size_t>(unit * m_.panels_per_unit()) * m_.panel_bytes;
+  }
+
+  const Product& p_;
+  const Part part_;
+  const PackedMatrix& m_;
+  const TileFormat& format_;
+  std::byte* prepared_;
+  const std::byte* ahead_ = nullptr;  // what is fetched next, of the next unit
+  const std::byte* ahead_end_ = nullptr;
+};
+
+}  // namespace
+
+std::size_t prepared_bytes(const TileFormat& format, std::int32_t in) {
+  return format.input_bytes == 0 ? 0 : kBlockRows * prepared_stride(format, in);
+}
+
+void multiply(const Product& product, ThreadTeam& team, const ScratchSet& scratch) {
+  const std::int64_t columns = product.kernels->columns;
+  const std::int64_t units = divide_up(product.out, columns);
+  const std::int64_t tiles = divide_up(product.rows, product.kernels->rows);
+  // A fork-join costs about as much as 10,000 multiply-adds.
+  const std::int64_t work = std::int64_t{product.rows} * product.out * product.weights->in;
+  const Grid grid = choose_grid(tiles, units, work < 40000 ? 1 : team.size());
+  team.run(grid.rows * grid.units, [&](int thread) noexcept {
+    const Range of_tiles = share(tiles, grid.rows, thread / grid.units);
+    Part part;
+    part.rows = {of_tiles.begin * product.kernels->rows,
+                 std::min<std::int64_t>(of_tiles.end * product.kernels->rows, product.rows)};
+    part.units = share(units, grid.units, thread % grid.units);
+    Worker(product, part, scratch.of(thread)).run();
+  });
+}
+
+}  // namespace toto::cpu

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tiles of AVX-512 BF16, which this version of Highway does not know: vdpbf16ps adds two
+// bfloat16 products to a float32. Panels hold pairs of neighbouring k: [K/2][48][2].
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "backend/cpu/ceiling_kernels.h"
+#include "backend/cpu/product_kernels.h"
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+#ifdef __clang__
+#pragma clang attribute push( \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"))), apply_to = function)
+#endif
+
+namespace toto::cpu {
+namespace {
+
+constexpr int kLanes = 16;
+
+template <int R>
+void tile(const void* a, std::size_t a_stride, const void* b, std::size_t steps, const void* next,
+          float* out) {
+  const auto* panel = static_cast<const std::byte*>(b);
+  const auto* rows = static_cast<const std::byte*>(a);
+  const auto* ahead = static_cast<const std::byte*>(next);
+  __m512 sum[R][3];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) sum[r][0] = sum[r][1] = sum[r][2] = _mm512_setzero_ps();
+  for (std::size_t k = 0; k < steps; ++k) {
+    const auto b0 = (__m512bh)_mm512_load_si512(panel);
+    const auto b1 = (__m512bh)_mm512_load_si512(panel + 64);
+    const auto b2 = (__m512bh)_mm512_load_si512(panel + 128);
+    panel += 192;
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += 64;
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      int pair;
+      std::memcpy(&pair, rows + static_cast<std::size_t>(r) * a_stride + 4 * k, sizeof pair);
+      const auto x = (__m512bh)_mm512_set1_epi32(pair);
+      sum[r][0] = _mm512_dpbf16_ps(sum[r][0], x, b0);
+      sum[r][1] = _mm512_dpbf16_ps(sum[r][1], x, b1);
+      sum[r][2] = _mm512_dpbf16_ps(sum[r][2], x, b2);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 3
+    for (int c = 0; c < 3; ++c) _mm512_store_ps(out + r * kMaxTileColumns + c * kLanes, sum[r][c]);
+  }
+}
+
+/// Nearest even. An odd row is followed by a zero, which the panel's padding multiplies.
+void narrow_row(const float* x, std::size_t n, void* to) {
+  auto* y = static_cast<std::uint16_t*>(to);
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const __m256bh v = _mm512_cvtneps_pbh(_mm512_loadu_ps(x + i));
+    std::memcpy(y + i, &v, sizeof v);
+  }
+  if (i < n) {
+    const auto rest = static_cast<__mmask16>((1U << (n - i)) - 1);
+    const __m256bh v = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(rest, x + i));
+    std::memcpy(y + i, &v, (n - i + n % 2) * sizeof *y);
+  }
+}
+
+constexpr int kChains = 12;
+
+float multiply_add(std::size_t steps) {
+  __m512 sum[kChains];
+  for (int i = 0; i < kChains; ++i) sum[i] = _mm512_set1_ps(static_cast<float>(i));
+  const auto pair = (__m512bh)_mm512_set1_epi32(0);
+  for (std::size_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) sum[i] = _mm512_dpbf16_ps(sum[i], pair, pair);
+  }
+  for (int i = 1; i < kChains; ++i) sum[0] = _mm512_add_ps(sum[0], sum[i]);
+  alignas(64) float lanes[kLanes];
+  _mm512_store_ps(lanes, sum[0]);
+  float total = 0;
+  for (const float lane : lanes) total += lane;
+  return total;
+}
+
+}  // namespace
+
+const PeakLoop kBf16PairPeak = {multiply_add, 4.0 * kChains* kLanes};
+
+const TileFormat kBf16PairFormat = {
+    {nullptr, tile<1>, tile<2>, tile<3>, tile<4>, tile<5>, tile<6>, tile<7>, tile<8>},
+    sizeof(std::uint16_t),
+    sizeof(std::uint16_t),
+    2,
+    narrow_row};
+
+}  // namespace toto::cpu
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
+#pragma GCC pop_options
+#endif

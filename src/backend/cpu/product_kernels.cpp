@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/hwy_targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/product_kernels.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.
+#include "backend/cpu/product_kernels.h"
+#include "backend/cpu/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace toto::HWY_NAMESPACE {
+namespace {
+
+using cpu::ProductKernels;
+using cpu::TileOutput;
+
+// Accumulators plus one row of the panel plus the broadcast input fill the register file: 32
+// registers hold 8 x 3 + 3 + 1, 16 hold 4 x 3 + 3 + 1.
+constexpr int kTileRows = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 8 : 4;
+constexpr std::size_t kTileVectors = 3;
+constexpr std::size_t kColumns = kTileVectors * kLanes;
+
+HWY_INLINE Vec load_weights(const float* b) { return hn::Load(Floats(), b); }
+
+HWY_INLINE Vec load_weights(const std::uint16_t* b) {
+  const hn::Rebind<hwy::bfloat16_t, Floats> narrow;
+  return hn::PromoteTo(Floats(), hn::LoadU(narrow, reinterpret_cast<const hwy::bfloat16_t*>(b)));
+}
+
+template <typename Weight, int R>
+void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t steps,
+          const void* next, float* out) {
+  const Floats d;
+  const auto* b = static_cast<const Weight*>(weights);
+  const auto* rows = static_cast<const float*>(a);
+  const std::size_t stride = a_stride / sizeof(float);
+  const auto* ahead = static_cast<const std::byte*>(next);
+  Vec sum[R][kTileVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 3
+    for (std::size_t c = 0; c < kTileVectors; ++c) sum[r][c] = hn::Zero(d);
+  }
+  for (std::size_t k = 0; k < steps; ++k) {
+    const Vec b0 = load_weights(b);
+    const Vec b1 = load_weights(b + kLanes);
+    const Vec b2 = load_weights(b + 2 * kLanes);
+    b += kColumns;
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += 64;
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const Vec x = hn::Set(d, rows[static_cast<std::size_t>(r) * stride + k]);
+      sum[r][0] = hn::MulAdd(x, b0, sum[r][0]);
+      sum[r][1] = hn::MulAdd(x, b1, sum[r][1]);
+      sum[r][2] = hn::MulAdd(x, b2, sum[r][2]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 3
+    for (std::size_t c = 0; c < kTileVectors; ++c) {
+      hn::Store(sum[r][c], d, out + static_cast<std::size_t>(r) * kColumns + c * kLanes);
+    }
+  }
+}
+
+/// Calls body(row, column, load, store) for the vectors of a tile.
+template <typename Body>
+HWY_INLINE void for_each_result(const TileOutput& out, const Body& body) {
+  for (int r = 0; r < out.rows; ++r) {
+    float* y = out.y + static_cast<std::size_t>(r) * out.stride;
+    for_each_vector(static_cast<std::size_t>(out.columns),
+                    [&](std::size_t c, const auto& load, const auto& store) {
+                      body(static_cast<std::size_t>(r) * kColumns + c, c, y, load, store);
+                    });
+  }
+}
+
+void store(const float* from, const TileOutput& out) {
+  const Floats d;
+  for_each_result(out, [&](std::size_t at, std::size_t c, float* y, const auto&, const auto& put) {
+    put(hn::Add(hn::Load(d, from + at), hn::Load(d, out.bias + c)), y);
+  });
+}
+
+void add(const float* from, const TileOutput& out) {
+  const Floats d;
+  for_each_result(out,
+                  [&](std::size_t at, std::size_t c, float* y, const auto& get, const auto& put) {
+                    const Vec sum = hn::Add(hn::Load(d, from + at), hn::Load(d, out.bias + c));
+                    put(hn::Add(get(y), sum), y);
+                  });
+}
+
+void gated(const float* from, const TileOutput& out) {
+  const Floats d;
+  for_each_result(out, [&](std::size_t at, std::size_t c, float* y, const auto&, const auto& put) {
+    const Vec gate = hn::Add(hn::Load(d, out.gate + at), hn::Load(d, out.gate_bias + c));
+    const Vec value = hn::Add(hn::Load(d, from + at), hn::Load(d, out.bias + c));
+    put(hn::Mul(silu(gate), value), y);
+  });
+}
+
+/// To bfloat16, nearest even, and back.
+void round_row(const float* x, std::size_t n, void* to) {
+  const Floats d;
+  const hn::RebindToUnsigned<Floats> du;
+  auto* y = static_cast<float*>(to);
+  for_each_vector(n, [&](std::size_t, const auto& load, const auto& put) {
+    const Vec v = load(x);
+    const auto bits = hn::BitCast(du, v);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+    const auto up = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));
+    const Vec rounded = hn::BitCast(d, hn::And(up, hn::Set(du, 0xFFFF0000)));
+    put(hn::IfThenElse(hn::IsNaN(v), v, rounded), y);
+  });
+}
+
+template <typename Weight>
+constexpr cpu::TileFormat format(std::size_t input_bytes,
+                                 void (*prepare)(const float*, std::size_t, void*)) {
+  cpu::TileFormat f{};
+  f.tile[1] = tile<Weight, 1>;
+  f.tile[2] = tile<Weight, 2>;
+  f.tile[3] = tile<Weight, 3>;
+  f.tile[4] = tile<Weight, 4>;
+  if constexpr (kTileRows == 8) {
+    f.tile[5] = tile<Weight, 5>;
+    f.tile[6] = tile<Weight, 6>;
+    f.tile[7] = tile<Weight, 7>;
+    f.tile[8] = tile<Weight, 8>;
+  }
+  f.weight_bytes = sizeof(Weight);
+  f.input_bytes = input_bytes;
+  f.step = 1;
+  f.prepare = prepare;
+  return f;
+}
+
+}  // namespace
+
+extern const ProductKernels kProductKernels;
+const ProductKernels kProductKernels = {kTileRows,
+                                        static_cast<int>(kColumns),
+                                        format<float>(0, nullptr),
+                                        format<std::uint16_t>(sizeof(float), round_row),
+                                        store,
+                                        add,
+                                        gated};
+
+}  // namespace toto::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace toto::cpu {
+
+const ProductKernels& product_kernels(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::avx512_bf16) {
+    static const ProductKernels kernels = [] {
+      ProductKernels k = N_AVX3::kProductKernels;
+      k.bf16 = kBf16PairFormat;
+      return k;
+    }();
+    return kernels;
+  }
+#endif
+  return TOTO_SELECT(isa, kProductKernels);
+}
+
+}  // namespace toto::cpu
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector helpers shared by the kernels: the ends of rows, and the transcendental functions.
+// Compiled once for each instruction set.
+#if defined(TOTO_BACKEND_CPU_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TOTO_BACKEND_CPU_VECTORS_INL_H_
+#undef TOTO_BACKEND_CPU_VECTORS_INL_H_
+#else
+#define TOTO_BACKEND_CPU_VECTORS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace toto::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Floats = hn::ScalableTag<float>;
+using Vec = hn::Vec<Floats>;
+
+constexpr std::size_t kLanes = hn::MaxLanes(Floats());
+
+/// The first n < kLanes elements at p, zeros after them.
+HWY_INLINE Vec load_n(const float* p, std::size_t n) {
+  const Floats d;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN float lanes[kLanes] = {};
+  for (std::size_t i = 0; i < n; ++i) lanes[i] = p[i];
+  return hn::Load(d, lanes);
+#else
+  return hn::MaskedLoad(hn::FirstN(d, n), d, p);
+#endif
+}
+
+HWY_INLINE void store_n(Vec v, float* p, std::size_t n) {
+  const Floats d;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(v, d, lanes);
+  for (std::size_t i = 0; i < n; ++i) p[i] = lanes[i];
+#else
+  hn::BlendedStore(v, hn::FirstN(d, n), d, p);
+#endif
+}
+
+/// Calls body(offset, load, store) for each vector of n elements; the last one may be partial, and
+/// goes through the same arithmetic as the others.
+template <typename Body>
+HWY_INLINE void for_each_vector(std::size_t n, const Body& body) {
+  const Floats d;
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    body(
+        i, [&](const float* p) { return hn::LoadU(d, p + i); },
+        [&](Vec v, float* p) { hn::StoreU(v, d, p + i); });
+  }
+  if (i < n) {
+    body(
+        i, [&](const float* p) { return load_n(p + i, n - i); },
+        [&](Vec v, float* p) { store_n(v, p + i, n - i); });
+  }
+}
+
+HWY_INLINE float sum_of(Vec v) { return hn::GetLane(hn::SumOfLanes(Floats(), v)); }
+
+/// e^x for x <= 0, within 1 ulp. Below ln(2^-126) the result is 0; NaN stays NaN.
+HWY_INLINE Vec exp_negative(Vec x) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> di;
+  const Vec n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504F)));
+  // x - n ln 2, with ln 2 in two parts, the first of which times n is exact.
+  Vec r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
+  Vec p = hn::Set(d, 1.9875691500e-4F);
+  p = hn::MulAdd(p, r, hn::Set(d, 1.3981999507e-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3F));
+  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1F));
+  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1F));
+  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+  const auto power = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127)));
+  const Vec y = hn::Mul(p, hn::BitCast(d, power));
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -87.33654F)), hn::Zero(d), y);
+}
+
+/// log(1 + e) for 0 <= e <= 1, to full relative accuracy.
+HWY_INLINE Vec log1p_unit(Vec e) {
+  const Floats d;
+  const Vec one = hn::Set(d, 1.0F);
+  const Vec half = hn::Set(d, 0.5F);
+  // log(1 + e) = ln 2 + log(1 + (e - 1) / 2) keeps the argument of the polynomial small.
+  const auto big = hn::Gt(e, hn::Set(d, 0.41421356F));
+  const Vec f = hn::IfThenElse(big, hn::Mul(hn::Sub(e, one), half), e);
+  Vec p = hn::Set(d, 7.0376836292e-2F);
+  p = hn::MulAdd(p, f, hn::Set(d, -1.1514610310e-1F));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.1676998740e-1F));
+  p = hn::MulAdd(p, f, hn::Set(d, -1.2420140846e-1F));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.4249322787e-1F));
+  p = hn::MulAdd(p, f, hn::Set(d, -1.6668057665e-1F));
+  p = hn::MulAdd(p, f, hn::Set(d, 2.0000714765e-1F));
+  p = hn::MulAdd(p, f, hn::Set(d, -2.4999993993e-1F));
+  p = hn::MulAdd(p, f, hn::Set(d, 3.3333331174e-1F));
+  const Vec square = hn::Mul(f, f);
+  Vec y = hn::Mul(hn::Mul(p, square), f);
+  y = hn::Add(y, hn::IfThenElseZero(big, hn::Set(d, -2.12194440e-4F)));
+  y = hn::NegMulAdd(half, square, y);
+  return hn::Add(hn::Add(f, y), hn::IfThenElseZero(big, hn::Set(d, 0.693359375F)));
+}
+
+/// log(1 + e^x), accurate on both sides: max(x, 0) + log(1 + e^-|x|).
+HWY_INLINE Vec softplus(Vec x) {
+  const Floats d;
+  const Vec positive = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);  // NaN stays NaN
+  return hn::Add(positive, log1p_unit(exp_negative(hn::Neg(hn::Abs(x)))));
+}
+
+/// x / (1 + e^-x), written so that nothing overflows.
+HWY_INLINE Vec silu(Vec x) {
+  const Floats d;
+  const Vec e = exp_negative(hn::Neg(hn::Abs(x)));
+  const Vec numerator = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, e), x);
+  return hn::Div(numerator, hn::Add(e, hn::Set(d, 1.0F)));
+}
+
+}  // namespace toto::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

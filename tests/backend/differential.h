@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparing a backend with the reference backend in float64 on made-up inputs: shared by the tests
+// and by the fuzz target. What is made up comes from a Dice, so bytes of a fuzzer can choose it.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace toto::differential {
+
+inline constexpr double kUlp = 0x1p-24;  // relative error of one rounding to float32
+
+/// Choices: from the bytes of a fuzzer while they last, then from a generator.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed, std::span<const std::uint8_t> bytes = {})
+      : state_(seed), bytes_(bytes) {}
+
+  /// lo .. hi, both included.
+  std::int32_t integer(std::int32_t lo, std::int32_t hi) {
+    const auto count = static_cast<std::uint32_t>(hi - lo) + 1;
+    std::uint32_t word = 0;
+    if (bytes_.size() >= 2) {
+      word = bytes_[0] + 256U * bytes_[1];
+      bytes_ = bytes_.subspan(2);
+    } else {
+      word = random();
+    }
+    return lo + static_cast<std::int32_t>(word % count);
+  }
+  bool coin() { return integer(0, 1) == 1; }
+
+  /// Values of one tensor: -scale .. scale, with a few zeros, ones and large ones among them.
+  std::vector<float> values(std::size_t count, float scale) {
+    std::vector<float> v(count);
+    for (float& x : v) {
+      const std::uint32_t word = random();
+      x = scale * (static_cast<float>(word) * 0x1p-31F - 1.0F);
+      if (word % 61 == 0) x = 0;
+      if (word % 67 == 0) x = scale;
+      if (word % 71 == 0) x *= 8;
+    }
+    return v;
+  }
+
+ private:
+  std::uint32_t random() {  // splitmix64
+    state_ += 0x9E3779B97F4A7C15U;
+    std::uint64_t z = state_;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBU;
+    return static_cast<std::uint32_t>((z ^ z >> 31) >> 32);
+  }
+  std::uint64_t state_;
+  std::span<const std::uint8_t> bytes_;
+};
+
+/// Memory of a backend.
+class Memory {
+ public:
+  Memory(Backend& backend, std::size_t count)
+      : backend_(backend), count_(count), at_(backend.allocate(count * backend.element_size())) {}
+  Memory(Backend& backend, const std::vector<float>& values) : Memory(backend, values.size()) {
+    backend.upload(std::span<const float>(values), at_);
+  }
+  ~Memory() { backend_.release(at_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  [[nodiscard]] void* at() const { return at_; }
+  [[nodiscard]] std::vector<double> read() const {
+    std::vector<double> values(count_);
+    backend_.download(at_, values);
+    return values;
+  }
+
+ private:
+  Backend& backend_;
+  std::size_t count_;
+  void* at_;
+};
+
+/// A ragged batch as the forward pass makes them.
+struct MadeBatch {
+  std::vector<Block> blocks;
+  std::vector<std::int32_t> ids;
+  std::int32_t positions = 0;  // rotary tables that are needed
+  std::int64_t kv = 0;         // elements of a KvLayer
+  Batch batch;
+};
+
+inline void finish(MadeBatch& made) {
+  made.batch.blocks = made.blocks.data();
+  made.batch.ids = made.ids.data();
+  made.batch.count = static_cast<std::int32_t>(made.blocks.size());
+}
+
+inline void add_block(MadeBatch& made, Block b, std::int32_t heads, std::int32_t d, Dice& dice) {
+  b.row = made.batch.rows;
+  b.lane = made.batch.lanes;
+  b.ids = static_cast<std::int32_t>(made.ids.size());
+  for (std::int32_t i = 0; i < b.variates * b.tokens; ++i) made.ids.push_back(dice.integer(0, 2));
+  b.position = b.prefix + b.suffix;
+  b.suffix_capacity = b.suffix + b.tokens + dice.integer(0, 3);
+  b.centre = (b.position + b.tokens - 1) / 2;
+  made.positions = std::max(made.positions, b.position + b.tokens);
+  b.prefix_at = made.kv;
+  made.kv += std::int64_t{b.variates} * heads * b.prefix * d;
+  b.suffix_at = made.kv;
+  made.kv += std::int64_t{b.lanes()} * heads * b.suffix_capacity * d;
+  b.key = static_cast<std::uint64_t>(dice.integer(0, 65535)) << 20;
+  b.first_sample = dice.integer(0, 1000);
+  b.first_step = dice.integer(0, 500);
+  made.batch.rows += b.rows();
+  made.batch.lanes += b.lanes();
+  made.blocks.push_back(b);
+}
+
+inline MadeBatch make_batch(Dice& dice, std::int32_t heads, std::int32_t d) {
+  MadeBatch made;
+  const std::int32_t count = dice.integer(1, 4);
+  for (std::int32_t i = 0; i < count; ++i) {
+    Block b;
+    const bool decoding = dice.coin();
+    const bool large = dice.integer(0, 3) == 0;
+    b.trajectories = decoding ? dice.integer(1, large ? 130 : 5) : dice.integer(1, 2);
+    b.variates = dice.integer(1, large ? 2 : 4);
+    b.tokens = decoding ? 1 : dice.integer(1, large ? 70 : 9);
+    b.prefix = decoding ? dice.integer(0, large ? 110 : 20) : 0;
+    b.suffix = dice.integer(0, decoding && !large ? 60 : 3);
+    b.labels = dice.integer(0, 1);
+    b.exogenous = dice.integer(0, b.variates - 1);
+    b.context = b.tokens - b.labels;
+    add_block(made, b, heads, d, dice);
+  }
+  finish(made);
+  return made;
+}
+
+/// Empty if every |got - expected| <= bound (infinities and NaN must be the same), else the first
+/// that is not.
+inline std::string compare(std::string_view what, std::span<const double> got,
+                           std::span<const double> expected, std::span<const double> bound) {
+  if (got.size() != expected.size() || got.size() != bound.size()) return "sizes differ";
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == expected[i] || std::abs(got[i] - expected[i]) <= bound[i]) continue;
+    if (std::isnan(got[i]) && std::isnan(expected[i])) continue;
+    return std::string(what) + "[" + std::to_string(i) + "] of " + std::to_string(got.size()) +
+           ": expected " + std::to_string(expected[i]) + ", found " + std::to_string(got[i]) +
+           ", off by " + std::to_string(std::abs(got[i] - expected[i]) / bound[i]) +
+           " times the bound";
+  }
+  return {};
+}
+
+inline std::string compare_bits(std::string_view what, std::span<const double> got,
+                                std::span<const double> expected) {
+  const std::vector<double> exact(got.size(), 0.0);
+  return compare(what, got, expected, exact);
+}
+
+/// Nearest even, in plain arithmetic: half of what bfloat16 means to the backend.
+inline float to_bf16_value(float x) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits += 0x7FFFU + (bits >> 16 & 1U);
+  bits &= 0xFFFF0000U;
+  std::memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+
+}  // namespace toto::differential
