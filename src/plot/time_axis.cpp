@@ -12,8 +12,9 @@
 namespace toto::plot {
 namespace {
 
-constexpr double kLabelGap = 12.0;      // pixels between neighbouring labels
-constexpr double kTickDistance = 64.0;  // pixels between marks, on average, at least
+constexpr double kLabelGap = 12.0;          // pixels between neighbouring labels
+constexpr double kTickDistance = 64.0;      // pixels between marks, on average, at least
+constexpr double kQuarterly = 80.0 * kDay;  // steps that long are named by their quarter
 
 double median_distance(const std::vector<std::int64_t>& times) {
   if (times.size() < 2) return 0.0;
@@ -91,6 +92,12 @@ void keep_changes_of_context(std::vector<TimeTick>& ticks) {
   }
 }
 
+// The day, month or year that a step must lie in to stand for the start of `period`.
+Period first_part(const Period& period, double step_ms) {
+  const bool quarters = period.unit == Unit::month && step_ms > kQuarterly;
+  return {period.unit, quarters ? 3 : 1};
+}
+
 }  // namespace
 
 TimeAxis::TimeAxis(std::vector<std::int64_t> times, TimeStyle style, double left, double right)
@@ -126,7 +133,7 @@ TimeTick TimeAxis::labelled(const Period& period, double x, std::int64_t time) c
       tick.label = format_year(time);
       break;
     case Unit::month:
-      tick.label = step_ms_ > 80.0 * kDay ? format_quarter(time) : format_month(time);
+      tick.label = step_ms_ > kQuarterly ? format_quarter(time) : format_month(time);
       break;
     case Unit::week:
     case Unit::day:
@@ -147,7 +154,8 @@ std::optional<TimeTick> TimeAxis::tick_at(const Period& period, std::int64_t sta
   const bool inside = start >= times_.front();
   const auto late = static_cast<double>(times_[i] - start);
   if (period.unit >= Unit::day) {
-    const bool own = times_[i] < period.next(start);
+    const Period part = even_steps_ ? period : first_part(period, step_ms_);
+    const bool own = times_[i] < part.next(start);
     if (own && (late <= 1.1 * step_ms_ || (even_steps_ && i > 0))) {
       return labelled(period, x_[i], period.unit <= Unit::week ? times_[i] : start);
     }
