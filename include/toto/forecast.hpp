@@ -85,6 +85,46 @@ struct ForecastOptions {
   std::function<bool(std::size_t done, std::size_t total)> progress;
 };
 
+struct ForecasterOptions {
+  std::uint64_t memory_limit = 0;  ///< bytes of working memory, weights excluded; 0: no limit.
+                                   ///< Batches are split to fit, with the same bits
+  std::size_t max_plans = 256;     ///< the least recently used goes first
+  /// Called with one line for each plan built, evicted or split.
+  std::function<void(std::string_view)> plan_log;
+};
+
+/// What the machine did. Counts since the forecaster was made; times in seconds.
+struct Counters {
+  std::uint64_t forecasts = 0;  ///< calls of forecast()
+  std::uint64_t series = 0;
+  std::uint64_t plan_builds = 0;
+  std::uint64_t plan_hits = 0;
+  std::uint64_t plan_evictions = 0;
+  double build_seconds = 0;
+  std::uint64_t allocations = 0;   ///< of working memory, by plans
+  std::uint64_t splits = 0;        ///< batches halved because memory did not suffice
+  std::uint64_t thread_parks = 0;  ///< a worker gave up waiting for work and slept
+  std::uint64_t host_reads = 0;    ///< times the host waited for a device inside a forecast
+  std::uint64_t graph_captures = 0, graph_replays = 0, graph_splits = 0, graph_fallbacks = 0;
+  std::uint64_t autotune_runs = 0, cache_loads = 0;
+  double prepare_seconds = 0;  ///< checking, padding, copying in
+  double context_seconds = 0;  ///< the network over contexts
+  double decode_seconds = 0;   ///< the network over further patches, and draws
+  double statistics_seconds = 0;
+  std::uint64_t working_bytes = 0;                           ///< memory of the plans
+  double latency_p50 = 0, latency_p95 = 0, latency_p99 = 0;  ///< of the last 1024 calls
+  std::string plan;  ///< the plan of the last call, e.g. "rows 512, lanes 64, kv 3 MiB"
+  std::vector<std::string> builds;  ///< why each plan was built, the last 32
+};
+
+/// A shape to be ready for: no forecast inside it builds a plan or allocates.
+struct WarmupShape {
+  std::size_t context = 512;  ///< steps
+  std::size_t horizon = 64;   ///< steps
+  std::size_t variates = 1;
+  std::size_t batch = 1;  ///< series in one call
+};
+
 /// Turns series into forecasts. Not thread-safe; make one per thread, they share the model.
 ///
 /// A forecast's bits depend on the model, the series, the options and the seed; never on the other
@@ -92,19 +132,23 @@ struct ForecastOptions {
 /// asking for more samples or adding series changes no other number.
 class Forecaster {
  public:
-  explicit Forecaster(Model model);
+  explicit Forecaster(Model model, const ForecasterOptions& options = {});
   ~Forecaster();
   Forecaster(Forecaster&&) noexcept;
   Forecaster& operator=(Forecaster&&) noexcept;
 
-  /// One forecast per series, in order. `out` is resized; its memory is used again.
+  /// One forecast per series, in order; `out` has one element for each. Memory that is already in
+  /// them is used again: what has been warmed up allocates nothing.
   /// Throws Error (2): invalid_horizon, invalid_quantile, invalid_samples; (65): no_observations,
   /// not_finite, invalid_series (sizes that do not fit, ids that change within a patch),
   /// duplicate_id; (70): nonfinite_forecast; (130): interrupted.
   void forecast(std::span<const Series> series, const ForecastOptions& options,
-                std::vector<Forecast>& out);
+                std::span<Forecast> out);
   [[nodiscard]] std::vector<Forecast> forecast(std::span<const Series> series,
                                                const ForecastOptions& options);
+  /// Builds what forecasts of these shapes need, with these options, and runs each once.
+  void warm_up(std::span<const WarmupShape> shapes, const ForecastOptions& options);
+  [[nodiscard]] Counters counters() const;
   [[nodiscard]] const Model& model() const;
 
   struct Impl;

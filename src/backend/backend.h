@@ -121,6 +121,20 @@ class Backend {
   /// Bytes of one activation.
   [[nodiscard]] virtual std::size_t element_size() const = 0;
 
+  // --- threads ---
+
+  /// How many shares for_each_share() may work on at once.
+  [[nodiscard]] virtual int workers() const { return 1; }
+  /// Work of the caller's own on this backend's threads: calls work(context, begin, end, worker)
+  /// for shares that cover [0, count), each on another worker (0 .. workers()-1). `work` must not
+  /// throw.
+  using ShareWork = void (*)(const void* context, std::int64_t begin, std::int64_t end, int worker);
+  virtual void for_each_share(std::int64_t count, ShareWork work, const void* context) const {
+    work(context, 0, count, 0);
+  }
+  /// How often a thread of the team gave up waiting for work and slept.
+  [[nodiscard]] virtual std::uint64_t thread_parks() const { return 0; }
+
   // --- memory ---
 
   /// 64-byte aligned and zeroed; throws std::bad_alloc.

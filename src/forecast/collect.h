@@ -15,41 +15,57 @@ namespace toto {
 
 class Collector final : public Sink {
  public:
-  /// `out` has one entry for each series. Levels are ascending.
-  Collector(std::span<const Series> series, const ForecastOptions& options,
-            std::span<const float> levels, std::int32_t patch, std::size_t components,
-            std::span<Forecast> out);
+  Collector(const Backend& backend, const Toto1Config& config);
 
+  /// Starts a request. `levels` ascending; `out` has one element for each series. All of them must
+  /// outlive it.
+  void reset(std::span<const Series> series, const ForecastOptions& options,
+             std::span<const float> levels, std::span<Forecast> out);
   /// Whether trajectories are needed at all.
   [[nodiscard]] bool sampled() const { return sampled_; }
+
+  void begin(std::size_t first, std::size_t count) override;
   [[nodiscard]] bool wants_parameters(std::int32_t iteration) const override;
   void parameters(const PatchView& at, std::span<const double> params, std::span<const double> loc,
                   std::span<const double> scale) override;
   void values(const PatchView& at, std::span<const double> y) override;
-  void finished(std::size_t series) override;
+  void finish() override;
   void progress(std::size_t done, std::size_t total) override;
 
  private:
-  void start(Forecast& f, const Series& series, std::size_t components) const;
-  void exact_step(Forecast& f, std::size_t cell, std::span<const double> params, double loc,
-                  double scale);
-  void sampled_step(Forecast& f, std::size_t cell);
-  void put_quantiles(Forecast& f, std::size_t cell) const;
+  /// What one thread needs to work out a step.
+  struct Worker {
+    Mixture mixture;
+    std::vector<float> column;  // one step of all trajectories
+    std::vector<double> found;  // quantiles at wide_levels_
+  };
+  void start(Forecast& f, const Series& series) const;
+  void exact_step(Worker& worker, Forecast& f, std::size_t cell, std::span<const double> params,
+                  double loc, double scale) const;
+  void sampled_step(Worker& worker, Forecast& f, std::size_t cell, const float* samples) const;
+  void put_quantiles(Forecast& f, std::size_t cell, std::span<const double> found) const;
   void keep_parameters(Forecast& f, const PatchView& at, std::span<const double> params,
                        std::span<const double> loc, std::span<const double> scale) const;
   void put_covariates(Forecast& f, const Series& series) const;
+  [[nodiscard]] float* samples_of(std::size_t series);
+
+  const Backend& backend_;
+  std::size_t patch_;
+  std::size_t components_;
+  std::vector<Worker> workers_;
 
   std::span<const Series> series_;
-  const ForecastOptions& options_;
+  const ForecastOptions* options_ = nullptr;
   std::span<const float> levels_;
   std::span<Forecast> out_;
-  Mixture mixture_;
   std::size_t exact_steps_ = 0;
   bool sampled_ = false;             // some statistics come from trajectories
-  std::vector<float> column_;        // one step of all trajectories
   std::vector<double> wide_levels_;  // ascending: the levels, and the median in its place
   std::size_t median_at_ = 0;        // of wide_levels_
-  std::vector<double> found_;        // quantiles of one step
+  // Of the series between begin() and finish().
+  std::size_t first_ = 0, count_ = 0;
+  std::vector<float> samples_;          // where nobody asked for them: [series][num_samples][V][H]
+  std::vector<std::size_t> sample_at_;  // of each series in samples_
 };
 
 }  // namespace toto

@@ -5,12 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "forecast/plan_table.h"
 #include "forecast/prepare.h"
-#include "forecast/workspace.h"
 #include "model/toto1.h"
 
 namespace toto {
@@ -30,14 +30,16 @@ struct PatchView {
 class Sink {
  public:
   virtual ~Sink() = default;
+  /// Series `first` .. `first + count - 1` go through the network together, from here to finish().
+  virtual void begin(std::size_t /*first*/, std::size_t /*count*/) {}
   [[nodiscard]] virtual bool wants_parameters(std::int32_t iteration) const = 0;
   /// params [N][V][steps][4][K] (df, loc, scale, probability); loc, scale [N][V][P].
   virtual void parameters(const PatchView& at, std::span<const double> params,
                           std::span<const double> loc, std::span<const double> scale) = 0;
   /// y [N][V][P] in data units.
   virtual void values(const PatchView& at, std::span<const double> y) = 0;
-  /// Everything about this series has been said.
-  virtual void finished(std::size_t /*series*/) {}
+  /// Everything about the series named by begin() has been said.
+  virtual void finish() {}
   /// Called between units of work; throws to stop.
   virtual void progress(std::size_t /*done*/, std::size_t /*total*/) {}
 };
@@ -54,11 +56,11 @@ struct Generation {
   std::vector<std::span<const float>> forced;
   /// Sees the network's rows of the context call.
   LayerObserver observer;
-  /// Sees scaled statistics of the context call: loc, scale [rows][P].
+  /// Sees the statistics of the context call: loc, scale [rows][P].
   std::function<void(std::span<const double> loc, std::span<const double> scale)> statistics;
 };
 
-/// How much is done at once. None of these changes a result.
+/// How much is done at once, where memory allows it. None of these changes a result.
 struct Limits {
   std::int64_t rows = 4096;           // tokens of one call
   std::int64_t kv_bytes = 1LL << 30;  // of all caches
@@ -66,42 +68,89 @@ struct Limits {
 
 class Engine {
  public:
-  explicit Engine(const Toto1& net) : net_(net) {}
+  /// `plans` may be shared with nothing else while a forecast runs.
+  Engine(const Toto1& net, PlanTable& plans) : net_(net), plans_(plans) {}
 
+  /// Throws what check_series throws for any series, before anything is computed; and Error:
+  /// memory_limit (2), out_of_memory (70).
   void run(std::span<const Series> series, const Generation& generation, const Limits& limits,
            Sink& sink);
 
+  void count(Counters& counters) const;
+
  private:
-  struct Chunk;  // the series that go through the network together
-  void run_chunk(Chunk& chunk, const Generation& g, const Limits& limits, Sink& sink);
-  void reserve(const Chunk& chunk, std::int32_t batch);
-  void stage_context(const Chunk& chunk, std::int32_t trajectories, std::int32_t generated);
-  void describe_next(const Chunk& chunk, const Generation& g, std::int32_t iteration,
+  /// The series that go through the network together.
+  struct Chunk {
+    std::size_t first = 0;  // index of the first series in the request
+    std::size_t count = 0;
+    std::int64_t variates = 0;
+    std::int64_t context_rows = 0;  // of one trajectory's longest call on the context
+    std::int32_t longest = 0;       // tokens of the longest context
+  };
+  enum class Kind { context, further };  // which call
+
+  // engine.cpp: the loop
+  void run_range(std::span<const Series> series, const Generation& g, const Limits& limits,
+                 std::size_t first, std::size_t count, Sink& sink);
+  [[nodiscard]] Chunk measure(std::span<const Series> series, std::size_t first,
+                              std::size_t count) const;
+  [[nodiscard]] Capacity need(std::span<const Series> series, const Chunk& chunk,
+                              std::int32_t batch) const;
+  [[nodiscard]] std::int32_t first_batch(const Chunk& chunk, const Generation& g,
+                                         const Limits& limits) const;
+  bool acquire(std::span<const Series> series, const Chunk& chunk, const Generation& g,
+               std::int32_t& batch);
+  [[noreturn]] void refuse(std::span<const Series> series, const Chunk& chunk) const;
+  void generate(const Generation& g, const Chunk& chunk, std::int32_t batch, Sink& sink);
+  void run_context(const Generation& g, std::int32_t trajectories, std::int32_t iteration);
+  void run_further();
+  void predict(const Generation& g, const Chunk& chunk, std::int32_t iteration,
+               std::int32_t first_sample, std::int32_t trajectories, Kind from);
+
+  // engine_batch.cpp: describing calls
+  void stage_context(std::int32_t trajectories, std::int32_t generated);
+  void stage_values(const Prepared& s, std::int32_t lane, std::int32_t trajectories,
+                    std::int32_t generated);
+  void describe_further(const Generation& g, std::int32_t iteration, std::int32_t first_sample,
+                        std::int32_t trajectories);
+  void upload_covariates();
+  void upload_forced(const Generation& g, const Chunk& chunk, std::int32_t iteration,
                      std::int32_t first_sample, std::int32_t trajectories);
-  void run_context(const Chunk& chunk, const Generation& g, std::int32_t trajectories,
-                   std::int32_t iteration);
-  void run_next();
-  void predict(const Chunk& chunk, const Generation& g, std::int32_t iteration,
-               std::int32_t first_sample, std::int32_t trajectories, bool from_context);
+
+  // engine_emit.cpp: handing results out
   void emit_parameters(const Chunk& chunk, std::int32_t iteration, std::int32_t first_sample,
-                       std::int32_t trajectories, bool from_context, Sink& sink);
+                       std::int32_t trajectories, Kind from, Sink& sink);
   void emit_values(const Chunk& chunk, std::int32_t iteration, std::int32_t first_sample,
                    std::int32_t trajectories, Sink& sink);
 
   const Toto1& net_;
-  std::unique_ptr<Workspace> memory_;
+  PlanTable& plans_;
+  const Workspace* memory_ = nullptr;
+
+  // Of the request.
+  std::int32_t patch_ = 0;    // P
+  std::int32_t patches_ = 0;  // R
+  std::int32_t labels_ = 0;   // 1: every variate starts with a label token
+  std::size_t horizon_ = 0;
+  Align align_ = Align::pad;
+  bool share_ = true;       // one context for all trajectories
+  bool again_ = false;      // eager and uncached: the context call is repeated for every patch
   std::int32_t steps_ = 0;  // steps of the patch being predicted
 
-  // The context call, its last tokens, and the call of one further patch.
-  std::vector<Block> context_blocks_, context_last_blocks_, next_blocks_, next_last_blocks_;
+  // Of the chunk. Vectors only ever grow, so that warmed-up forecasts allocate nothing.
+  std::vector<Prepared> pool_;
+  std::span<const Prepared> prepared_;
+  std::vector<Block> context_blocks_, context_last_blocks_, further_blocks_;
   std::vector<std::int32_t> context_ids_, last_ids_;
-  Batch context_, context_last_, next_;
-
-  std::vector<double> staging_;
+  Batch context_, context_last_, further_;
+  std::vector<double> staging_, generated_;  // generated_: eager, uncached: [lane][R*P]
   std::vector<std::uint8_t> mask_staging_;
-  std::vector<double> generated_;  // eager, uncached: [lane][R*P] of the chunk
   std::vector<double> params_, loc_, scale_, y_;
+  std::vector<std::int64_t> covariates_;  // element offset of each series' covariates; -1: none
+
   std::size_t done_ = 0, total_ = 0;
+  std::uint64_t splits_ = 0;
+  double prepare_seconds_ = 0, context_seconds_ = 0, decode_seconds_ = 0, emit_seconds_ = 0;
 };
 
 }  // namespace toto

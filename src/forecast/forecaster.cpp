@@ -6,8 +6,10 @@
 #include <mutex>
 #include <utility>
 
+#include "core/stopwatch.h"
 #include "forecast/collect.h"
 #include "forecast/engine.h"
+#include "forecast/plan_table.h"
 #include "model/model_impl.h"
 #include "toto/forecast.hpp"
 
@@ -43,7 +45,14 @@ void check(const ForecastOptions& options) {
 }  // namespace
 
 struct Forecaster::Impl {
-  explicit Impl(Model from) : model(std::move(from)), engine(*model.impl().net) {}
+  Impl(Model from, const ForecasterOptions& options)
+      : model(std::move(from)),
+        net(*model.impl().net),
+        plans(net, options),
+        engine(net, plans),
+        collector(net.backend(), net.config()) {
+    latencies.reserve(kLatencies);
+  }
 
   void check_ids(std::span<const Series> series) {
     ids.clear();
@@ -56,13 +65,31 @@ struct Forecaster::Impl {
                 "ids address the random numbers: give every series its own");
   }
 
+  void remember(double seconds) {
+    if (latencies.size() < kLatencies) {
+      latencies.push_back(seconds);
+    } else {
+      latencies[calls % kLatencies] = seconds;
+    }
+    ++calls;
+  }
+
+  static constexpr std::size_t kLatencies = 1024;
   Model model;
+  const Toto1& net;
+  PlanTable plans;
   Engine engine;
+  Collector collector;
+  Generation generation;
   std::vector<std::string_view> ids;
   std::vector<float> levels;
+  std::vector<double> latencies;  // of the last calls, seconds
+  std::uint64_t calls = 0;
+  std::uint64_t series_done = 0;
 };
 
-Forecaster::Forecaster(Model model) : impl_(std::make_unique<Impl>(std::move(model))) {}
+Forecaster::Forecaster(Model model, const ForecasterOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {}
 Forecaster::~Forecaster() = default;
 Forecaster::Forecaster(Forecaster&&) noexcept = default;
 Forecaster& Forecaster::operator=(Forecaster&&) noexcept = default;
@@ -70,35 +97,84 @@ Forecaster& Forecaster::operator=(Forecaster&&) noexcept = default;
 const Model& Forecaster::model() const { return impl_->model; }
 
 void Forecaster::forecast(std::span<const Series> series, const ForecastOptions& options,
-                          std::vector<Forecast>& out) {
+                          std::span<Forecast> out) {
   check(options);
+  if (out.size() != series.size()) {
+    throw Error(
+        ExitStatus::usage, "invalid_output",
+        fmt::format("expected {} elements for the forecasts, found {}", series.size(), out.size()));
+  }
   impl_->check_ids(series);
-  impl_->levels = options.levels;
-  std::sort(impl_->levels.begin(), impl_->levels.end());
-  impl_->levels.erase(std::unique(impl_->levels.begin(), impl_->levels.end()), impl_->levels.end());
+  std::vector<float>& levels = impl_->levels;
+  levels.assign(options.levels.begin(), options.levels.end());
+  std::sort(levels.begin(), levels.end());
+  levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
 
-  const Toto1& net = *impl_->model.impl().net;
-  out.resize(series.size());
-  Collector collector(series, options, impl_->levels, net.config().patch_size,
-                      static_cast<std::size_t>(net.config().components), out);
-  Generation generation;
-  generation.horizon = options.horizon;
-  generation.mean = options.mean_only;
-  generation.trajectories = options.mean_only     ? 1
-                            : collector.sampled() ? static_cast<std::int32_t>(options.num_samples)
-                                                  : 0;
-  generation.cached = options.decode == Decode::cached;
-  generation.seed = options.seed;
-  generation.align = options.align;
   const std::scoped_lock turn(impl_->model.impl().turn);
-  impl_->engine.run(series, generation, Limits{}, collector);
+  double seconds = 0;
+  {
+    const Stopwatch watch(seconds);
+    Collector& collector = impl_->collector;
+    collector.reset(series, options, levels, out);
+    Generation& generation = impl_->generation;
+    generation.horizon = options.horizon;
+    generation.mean = options.mean_only;
+    const auto samples = static_cast<std::int32_t>(options.num_samples);
+    generation.trajectories = options.mean_only ? 1 : collector.sampled() ? samples : 0;
+    generation.cached = options.decode == Decode::cached;
+    generation.seed = options.seed;
+    generation.align = options.align;
+    impl_->engine.run(series, generation, Limits{}, collector);
+  }
+  impl_->remember(seconds);
+  impl_->series_done += series.size();
 }
 
 std::vector<Forecast> Forecaster::forecast(std::span<const Series> series,
                                            const ForecastOptions& options) {
-  std::vector<Forecast> out;
+  std::vector<Forecast> out(series.size());
   forecast(series, options, out);
   return out;
+}
+
+void Forecaster::warm_up(std::span<const WarmupShape> shapes, const ForecastOptions& options) {
+  for (const WarmupShape& shape : shapes) {
+    const std::size_t cells = std::max<std::size_t>(shape.context * shape.variates, 1);
+    std::vector<float> values(cells);
+    for (std::size_t i = 0; i < cells; ++i) values[i] = static_cast<float>(i % 7);
+    std::vector<std::string> ids;
+    for (std::size_t i = 0; i < shape.batch; ++i) ids.push_back(fmt::format("warm-up {}", i));
+    std::vector<Series> series(shape.batch);
+    for (std::size_t i = 0; i < shape.batch; ++i) {
+      series[i].id = ids[i];
+      series[i].variates = shape.variates;
+      series[i].steps = shape.context;
+      series[i].values = values;
+    }
+    ForecastOptions once = options;
+    once.horizon = shape.horizon;
+    once.progress = {};
+    const auto out = forecast(series, once);
+  }
+}
+
+Counters Forecaster::counters() const {
+  Counters counters;
+  counters.forecasts = impl_->calls;
+  counters.series = impl_->series_done;
+  impl_->plans.count(counters);
+  impl_->engine.count(counters);
+  counters.thread_parks = impl_->net.backend().thread_parks();
+  std::vector<double> sorted = impl_->latencies;
+  std::sort(sorted.begin(), sorted.end());
+  const auto at = [&](double q) {
+    if (sorted.empty()) return 0.0;
+    return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)];
+  };
+  counters.latency_p50 = at(0.5);
+  counters.latency_p95 = at(0.95);
+  counters.latency_p99 = at(0.99);
+  return counters;
 }
 
 }  // namespace toto

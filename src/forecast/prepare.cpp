@@ -70,26 +70,35 @@ void check_values(const Series& s) {
   if (!observed) refuse(s, "no_observations", "every value is missing");
 }
 
-/// Group id of every token; ids must be constant inside a patch (spec A3). `pad`: steps put in
-/// front.
-void cut_ids(const Series& s, std::size_t from, std::size_t pad, std::size_t patch, Prepared& out) {
-  out.ids.assign(static_cast<std::size_t>(out.variates) * static_cast<std::size_t>(out.tokens), 0);
-  if (s.groups.empty()) return;
-  const auto tokens = static_cast<std::size_t>(out.tokens);
+/// How the steps of a series lie in whole patches.
+struct Cut {
+  std::size_t from;  // steps dropped in front
+  std::size_t pad;   // steps put in front
+  std::size_t tokens;
+};
+
+Cut cut_of(const Series& s, std::size_t patch, Align align) {
+  const std::size_t from = align == Align::trim && s.steps >= patch ? s.steps % patch : 0;
+  const std::size_t kept = s.steps - from;
+  const std::size_t tokens = (kept + patch - 1) / patch;
+  return {from, tokens * patch - kept, tokens};
+}
+
+/// The id of step t of the cut series; padding repeats the first id (spec A3).
+std::int32_t id_at(const Series& s, const Cut& cut, std::size_t v, std::size_t t) {
+  if (s.groups.empty()) return 0;
+  if (s.groups.size() == s.variates) return s.groups[v];
+  return s.groups[v * s.steps + (t < cut.pad ? 0 : cut.from + t - cut.pad)];
+}
+
+void check_ids(const Series& s, const Cut& cut, std::size_t patch) {
+  if (s.groups.size() <= s.variates) return;
   for (std::size_t v = 0; v < s.variates; ++v) {
-    if (s.groups.size() == s.variates) {
-      std::fill_n(out.ids.begin() + static_cast<std::ptrdiff_t>(v * tokens), tokens, s.groups[v]);
-      continue;
-    }
-    for (std::size_t t = 0; t < tokens * patch; ++t) {
-      const std::int32_t id = s.groups[v * s.steps + from + (t < pad ? 0 : t - pad)];
-      std::int32_t& token = out.ids[v * tokens + t / patch];
-      if (t % patch == 0) token = id;
-      if (token != id) {
-        refuse(
-            s, "invalid_series",
-            fmt::format("the group id of variate {} changes inside a patch of {} steps", v, patch));
-      }
+    for (std::size_t t = 0; t < cut.tokens * patch; ++t) {
+      if (id_at(s, cut, v, t) == id_at(s, cut, v, t / patch * patch)) continue;
+      refuse(
+          s, "invalid_series",
+          fmt::format("the group id of variate {} changes inside a patch of {} steps", v, patch));
     }
   }
 }
@@ -109,26 +118,33 @@ void cut_covariates(const Series& s, std::size_t patch, std::size_t horizon, Pre
 
 }  // namespace
 
-void prepare(const Series& series, std::int32_t patch_size, Align align, std::size_t horizon,
-             Prepared& out) {
+std::int32_t context_tokens(const Series& series, std::int32_t patch, Align align) {
+  return static_cast<std::int32_t>(cut_of(series, static_cast<std::size_t>(patch), align).tokens);
+}
+
+void check_series(const Series& series, std::int32_t patch, Align align, std::size_t horizon) {
   check_sizes(series, horizon);
   check_values(series);
+  const auto width = static_cast<std::size_t>(patch);
+  check_ids(series, cut_of(series, width, align), width);
+}
+
+void prepare(const Series& series, std::int32_t patch_size, Align align, std::size_t horizon,
+             Prepared& out) {
   const auto patch = static_cast<std::size_t>(patch_size);
-  std::size_t from = 0;  // steps dropped in front
-  if (align == Align::trim && series.steps >= patch) from = series.steps % patch;
-  const std::size_t kept = series.steps - from;
-  const std::size_t tokens = (kept + patch - 1) / patch;
-  const std::size_t pad = tokens * patch - kept;
+  const Cut cut = cut_of(series, patch, align);
+  const std::size_t kept = series.steps - cut.from;
 
   out.variates = static_cast<std::int32_t>(series.variates);
-  out.tokens = static_cast<std::int32_t>(tokens);
+  out.tokens = static_cast<std::int32_t>(cut.tokens);
   out.exogenous = static_cast<std::int32_t>(series.exogenous);
   out.key = series_key(series.id);
-  out.values.assign(series.variates * tokens * patch, 0.0F);
+  out.values.assign(series.variates * cut.tokens * patch, 0.0F);
   out.mask.assign(out.values.size(), 0);
+  out.ids.resize(series.variates * cut.tokens);
   for (std::size_t v = 0; v < series.variates; ++v) {
-    const auto target = static_cast<std::ptrdiff_t>(v * tokens * patch + pad);
-    const auto source = static_cast<std::ptrdiff_t>(v * series.steps + from);
+    const auto target = static_cast<std::ptrdiff_t>(v * cut.tokens * patch + cut.pad);
+    const auto source = static_cast<std::ptrdiff_t>(v * series.steps + cut.from);
     const auto count = static_cast<std::ptrdiff_t>(kept);
     std::copy_n(series.values.begin() + source, count, out.values.begin() + target);
     if (series.mask.empty()) {
@@ -138,8 +154,10 @@ void prepare(const Series& series, std::int32_t patch_size, Align align, std::si
                      out.mask.begin() + target,
                      [](std::uint8_t m) { return static_cast<std::uint8_t>(m != 0); });
     }
+    for (std::size_t token = 0; token < cut.tokens; ++token) {
+      out.ids[v * cut.tokens + token] = id_at(series, cut, v, token * patch);
+    }
   }
-  cut_ids(series, from, pad, patch, out);
   cut_covariates(series, patch, horizon, out);
 }
 

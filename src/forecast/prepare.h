@@ -22,7 +22,13 @@ struct Prepared {
   std::vector<float> covariates;  // [patches][E][P], zero where nothing is known; empty: none given
 };
 
+/// Tokens of the context of a series.
+std::int32_t context_tokens(const Series& series, std::int32_t patch, Align align);
+
 /// Throws Error (65): invalid_series, not_finite, no_observations; the series is named.
+void check_series(const Series& series, std::int32_t patch, Align align, std::size_t horizon);
+
+/// Cuts a series that has been checked.
 void prepare(const Series& series, std::int32_t patch, Align align, std::size_t horizon,
              Prepared& out);
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// All memory of a forecast: one allocation of the backend, filled from a table of names and sizes.
+// Where everything lies during a forecast: a table of names and sizes laid over one piece of
+// memory.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "model/toto1.h"
 
 namespace toto {
 
-/// What a workspace must hold at once.
+/// What must be held at once. Nothing in it changes from patch to patch.
 struct Capacity {
   std::int64_t rows = 0;           // tokens of one call
   std::int64_t context_lanes = 0;  // lanes of the context call
@@ -23,22 +23,13 @@ struct Capacity {
   [[nodiscard]] bool holds(const Capacity& other) const;
 };
 
-class Workspace {
- public:
-  /// Throws std::bad_alloc.
-  Workspace(const Toto1& net, const Capacity& capacity);
-  ~Workspace();
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-
-  [[nodiscard]] const Capacity& capacity() const { return capacity_; }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  [[nodiscard]] static std::size_t bytes_for(const Toto1& net, const Capacity& capacity);
-
-  // Element type: the backend's, except where said.
+/// Pointers into an arena, and into tables that outlive it. Element type: the backend's, except
+/// where said.
+struct Workspace {
+  Capacity capacity;
+  std::size_t bytes = 0;         // of the arena
   void* x = nullptr;             // [rows][P] raw values
   std::uint8_t* mask = nullptr;  // [rows][P]
-  std::uint8_t* ones = nullptr;  // [lanes][P]: the mask of generated patches
   void* loc = nullptr;           // [rows][P]
   void* scale = nullptr;         // [rows][P]
   Activations act;               // act.params [lanes][P][4][K]
@@ -52,13 +43,13 @@ class Workspace {
   ScalerState* context_state = nullptr;  // [context lanes]
   ScalerState* state = nullptr;          // [lanes]
   std::vector<KvLayer> kv;               // one for each time layer
-  Rotary rotary;
 
- private:
-  const Toto1& net_;
-  Capacity capacity_;
-  void* arena_ = nullptr;
-  std::size_t bytes_ = 0;
+  const std::uint8_t* ones =
+      nullptr;    // [lanes][P]: the mask of generated patches; not in the arena
+  Rotary rotary;  // not in the arena
 };
+
+/// Lays `capacity` out over `base` (64-byte aligned); with a null base only `bytes` means anything.
+Workspace lay_out(const Toto1& net, const Capacity& capacity, void* base);
 
 }  // namespace toto

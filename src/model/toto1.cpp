@@ -162,7 +162,7 @@ ScalerSpec Toto1::scaler_spec() const {
 
 void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
                     const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,
-                    const LayerObserver& observer) const {
+                    const LayerObserver* observer) const {
   const Backend& be = *backend_;
   const std::int32_t heads = config_.num_heads;
   const std::int32_t d = config_.head_dim();
@@ -195,7 +195,7 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
     be.rms_norm(hidden, layer.norm2, a.normed, batch->rows, width);
     be.linear(layer.mlp_in, a.normed, a.gated, batch->rows, Epilogue::gated);
     be.linear(layer.mlp_out, a.gated, hidden, batch->rows, Epilogue::residual);
-    if (observer) observer(i, hidden, batch == &last);
+    if (observer != nullptr && *observer) (*observer)(i, hidden, batch == &last);
   }
   if (batch == &all) be.gather_last(all, hidden, a.last, width);
   head(a, all.lanes, steps);

@@ -55,7 +55,7 @@ class Toto1 {
   /// ids).
   void forward(const Batch& all, const Batch& last, const Rotary& rotary,
                const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,
-               const LayerObserver& observer = {}) const;
+               const LayerObserver* observer = nullptr) const;
 
   [[nodiscard]] const Toto1Config& config() const { return config_; }
   [[nodiscard]] const Execution& execution() const { return execution_; }

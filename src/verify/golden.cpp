@@ -98,7 +98,8 @@ class Case {
         execution_(std::move(execution)),
         out_(out),
         bounds_(bounds_of(g)),
-        patch_(static_cast<std::size_t>(net.config().patch_size)) {
+        patch_(static_cast<std::size_t>(net.config().patch_size)),
+        plans_(net, {}) {
     for (std::size_t b = 0; b < g.batch; ++b) series_.push_back(g.series(b));
   }
 
@@ -133,7 +134,7 @@ class Case {
   }
 
   void prefill() {
-    Engine engine(net_);
+    Engine engine(net_, plans_);
     Generation one;
     one.horizon = patch_;
     std::vector<Series> series = series_;
@@ -205,7 +206,7 @@ class Case {
   }
 
   void mean(const std::string& name, bool cached) {
-    Engine engine(net_);
+    Engine engine(net_, plans_);
     Generation g;
     g.horizon = g_.horizon;
     g.trajectories = 1;
@@ -248,7 +249,7 @@ class Case {
         forced[b].insert(forced[b].end(), from, from + static_cast<std::ptrdiff_t>(cells));
       }
     }
-    Engine engine(net_);
+    Engine engine(net_, plans_);
     Generation g;
     g.horizon = patches * patch_;
     g.trajectories = static_cast<std::int32_t>(trajectories);
@@ -287,6 +288,7 @@ class Case {
   std::vector<TensorCheck>& out_;
   Bounds bounds_;
   std::size_t patch_;
+  PlanTable plans_;
   std::vector<Series> series_;
 };
 

@@ -82,14 +82,16 @@ TEST_P(ForecasterTest, ChunkingChangesNothing) {
   for (const std::int64_t rows : {1, 40, 200}) {
     std::vector<Forecast> out(series.size());
     const Toto1& net = *model_.impl().net;
-    Collector collector(series, options, options.levels, 8, 3, out);
+    Collector collector(net.backend(), net.config());
+    collector.reset(series, options, options.levels, out);
+    PlanTable plans(net, {});
     Generation g;
     g.horizon = options.horizon;
     g.trajectories = 23;
     g.seed = options.seed;
     Limits limits;
     limits.rows = rows;
-    Engine(net).run(series, g, limits, collector);
+    Engine(net, plans).run(series, g, limits, collector);
     for (std::size_t i = 0; i < out.size(); ++i) expect_same(out[i], whole[i]);
   }
 }
