@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract of bits: a row's result is the same whatever the number of rows and of threads, and
+// wherever the row lies.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backend/cpu/cpu_backend.h"
+#include "differential.h"
+
+namespace toto {
+namespace {
+
+using differential::Dice;
+using Rows = std::vector<float>;
+
+struct Case {
+  cpu::Isa isa;
+  CpuWeights weights;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << cpu::isa_name(c.isa); }
+
+class CpuBits : public testing::TestWithParam<Case> {
+ protected:
+  static constexpr int kThreads[] = {1, 2, 3};
+
+  [[nodiscard]] std::unique_ptr<Backend> make(int threads) const {
+    return make_cpu_backend(
+        {threads, GetParam().weights, std::string(cpu::isa_name(GetParam().isa))});
+  }
+};
+
+bool same_bits(const float* a, const float* b, std::size_t n) {
+  return std::memcmp(a, b, n * sizeof(float)) == 0;
+}
+
+struct Linear {
+  Matrix matrix;
+  Epilogue use;
+  std::int32_t width;
+};
+
+Linear make_linear(Backend& be, Epilogue use, std::int32_t out, std::int32_t in) {
+  Dice dice(7);
+  const auto values =
+      dice.values(static_cast<std::size_t>(out) * static_cast<std::size_t>(in), 1.0F);
+  auto weights = std::make_unique<float[]>(values.size());
+  std::copy(values.begin(), values.end(), weights.get());
+  const auto bias = dice.values(static_cast<std::size_t>(out), 1.0F);
+  return {be.upload_matrix(std::move(weights), out, in, bias, use), use,
+          use == Epilogue::gated ? out / 2 : out};
+}
+
+/// Rows first .. first + count - 1 of x, as a call of their own; the residual starts at 0.25.
+Rows run(const Backend& be, const Linear& linear, const Rows& x, std::int32_t first,
+         std::int32_t count) {
+  Rows y(static_cast<std::size_t>(count) * static_cast<std::size_t>(linear.width), 0.25F);
+  be.linear(linear.matrix, x.data() + std::int64_t{first} * linear.matrix.in, y.data(), count,
+            linear.use);
+  return y;
+}
+
+TEST_P(CpuBits, LinearRowsDoNotFeelEachOther) {
+  // Sizes that leave a rest in every direction.
+  constexpr std::int32_t kIn = 101;
+  constexpr std::int32_t kOut = 2 * 83;
+  constexpr std::int32_t kAll = 150;
+  Dice dice(3);
+  const Rows x = dice.values(std::size_t{kAll} * kIn, 3.0F);
+  for (const Epilogue use : {Epilogue::store, Epilogue::residual, Epilogue::gated}) {
+    Rows expected;
+    for (const int threads : kThreads) {
+      const auto be = make(threads);
+      const Linear linear = make_linear(*be, use, kOut, kIn);
+      const auto width = static_cast<std::size_t>(linear.width);
+      const Rows all = run(*be, linear, x, 0, kAll);
+      if (expected.empty()) expected = all;
+      ASSERT_TRUE(same_bits(all.data(), expected.data(), all.size())) << threads << " threads";
+      for (std::int32_t count = 1; count <= 70; ++count) {
+        const std::int32_t first = (count * 37) % (kAll - count);
+        const Rows some = run(*be, linear, x, first, count);
+        ASSERT_TRUE(same_bits(
+            some.data(), expected.data() + static_cast<std::size_t>(first) * width, some.size()))
+            << count << " rows from " << first << ", " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST_P(CpuBits, FirstOutputsAreThoseOfTheWholeMatrix) {
+  constexpr std::int32_t kIn = 64;
+  constexpr std::int32_t kOut = 200;
+  Dice dice(5);
+  const Rows x = dice.values(std::size_t{9} * kIn, 1.0F);
+  const auto be = make(2);
+  Linear linear = make_linear(*be, Epilogue::store, kOut, kIn);
+  const Rows all = run(*be, linear, x, 0, 9);
+  for (const std::int32_t out : {1, 12, 47, 48, 49, 100, 199}) {
+    linear.matrix.out = linear.width = out;
+    const Rows some = run(*be, linear, x, 0, 9);
+    for (std::size_t row = 0; row < 9; ++row) {
+      const auto n = static_cast<std::size_t>(out);
+      ASSERT_TRUE(same_bits(some.data() + row * n, all.data() + row * kOut, n)) << out;
+    }
+  }
+}
+
+/// Attention of a few heads for a batch whose blocks are at the same time rows, caches and outputs.
+struct Attention {
+  static constexpr std::int32_t kHeads = 2;
+  static constexpr std::int32_t kDim = 24;
+  static constexpr std::size_t kWidth = static_cast<std::size_t>(kHeads) * kDim;
+  Rows qkv, keys, values;
+
+  [[nodiscard]] Rows time(const Backend& be, const Block& block, bool last_only) {
+    const Batch batch{&block, nullptr, 1, block.rows(), block.lanes()};
+    Rows out(static_cast<std::size_t>(last_only ? block.lane + block.lanes()
+                                                : block.row + block.rows()) *
+             kWidth);
+    be.time_attention(batch, qkv.data(), {keys.data(), values.data()}, out.data(), kHeads, kDim,
+                      last_only);
+    return out;
+  }
+};
+
+TEST_P(CpuBits, TrajectoriesDoNotFeelEachOther) {
+  Block all;
+  all.trajectories = 150;
+  all.variates = 2;
+  all.tokens = 1;
+  all.prefix = 70;
+  all.suffix = 2;
+  all.suffix_capacity = 5;
+  Dice dice(11);
+  Attention a;
+  a.qkv = dice.values(static_cast<std::size_t>(all.rows()) * 3 * Attention::kWidth, 2.0F);
+  const std::size_t prefix = std::size_t{2} * 70 * Attention::kWidth;
+  all.suffix_at = static_cast<std::int64_t>(prefix);
+  const std::size_t lane = std::size_t{5} * Attention::kWidth;
+  a.keys = dice.values(prefix + static_cast<std::size_t>(all.lanes()) * lane, 2.0F);
+  a.values = dice.values(a.keys.size(), 2.0F);
+  Rows expected;
+  for (const int threads : kThreads) {
+    const auto be = make(threads);
+    const Rows together = a.time(*be, all, false);
+    if (expected.empty()) expected = together;
+    ASSERT_TRUE(same_bits(together.data(), expected.data(), together.size()));
+    for (const std::int32_t count : {1, 7, 64, 100}) {
+      for (std::int32_t first = 0; first + count <= all.trajectories; first += count) {
+        Block some = all;
+        some.trajectories = count;
+        some.row = some.lane = first * all.variates;
+        some.suffix_at += static_cast<std::int64_t>(static_cast<std::size_t>(some.lane) * lane);
+        const Rows part = a.time(*be, some, false);
+        const std::size_t at = static_cast<std::size_t>(some.row) * Attention::kWidth;
+        ASSERT_TRUE(same_bits(part.data() + at, expected.data() + at, part.size() - at))
+            << count << " from " << first << ", " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST_P(CpuBits, LastTokenAloneIsTheLastOfAll) {
+  Block b;
+  b.trajectories = 2;
+  b.variates = 3;
+  b.tokens = 66;
+  b.suffix_capacity = 66;
+  Dice dice(13);
+  Attention a;
+  a.qkv = dice.values(static_cast<std::size_t>(b.rows()) * 3 * Attention::kWidth, 2.0F);
+  a.keys = dice.values(static_cast<std::size_t>(b.rows()) * Attention::kWidth, 2.0F);
+  a.values = dice.values(a.keys.size(), 2.0F);
+  const auto be = make(2);
+  const Rows all = a.time(*be, b, false);
+  const Rows last = a.time(*be, b, true);
+  for (std::size_t lane = 0; lane < static_cast<std::size_t>(b.lanes()); ++lane) {
+    const std::size_t row = (lane + 1) * static_cast<std::size_t>(b.tokens) - 1;
+    ASSERT_TRUE(same_bits(last.data() + lane * Attention::kWidth,
+                          all.data() + row * Attention::kWidth, Attention::kWidth));
+  }
+}
+
+TEST_P(CpuBits, VariatesOfAnotherGroupAreNotFelt) {
+  constexpr std::int32_t kAll = 130;
+  Dice dice(17);
+  const Rows qkv = dice.values(std::size_t{kAll} * 3 * Attention::kWidth, 2.0F);
+  Block b;
+  b.variates = kAll;
+  b.tokens = 1;
+  std::vector<std::int32_t> ids(kAll);
+  for (std::int32_t v = 0; v < kAll; ++v) ids[static_cast<std::size_t>(v)] = v % 2;
+  Batch batch{&b, ids.data(), 1, kAll, kAll};
+  Rows expected;
+  for (const int threads : kThreads) {
+    const auto be = make(threads);
+    Rows out(std::size_t{kAll} * Attention::kWidth);
+    be->variate_attention(batch, qkv.data(), out.data(), Attention::kHeads, Attention::kDim);
+    if (expected.empty()) expected = out;
+    ASSERT_TRUE(same_bits(out.data(), expected.data(), out.size()));
+  }
+  // Group 0 by itself.
+  Rows half;
+  for (std::size_t v = 0; v < kAll; v += 2) {
+    const auto at = qkv.begin() + static_cast<std::ptrdiff_t>(v * 3 * Attention::kWidth);
+    half.insert(half.end(), at, at + 3 * Attention::kWidth);
+  }
+  b.variates = kAll / 2;
+  std::fill(ids.begin(), ids.end(), 0);
+  batch = {&b, ids.data(), 1, kAll / 2, kAll / 2};
+  Rows out(std::size_t{kAll / 2} * Attention::kWidth);
+  make(2)->variate_attention(batch, half.data(), out.data(), Attention::kHeads, Attention::kDim);
+  for (std::size_t v = 0; v < kAll / 2; ++v) {
+    ASSERT_TRUE(same_bits(out.data() + v * Attention::kWidth,
+                          expected.data() + 2 * v * Attention::kWidth, Attention::kWidth));
+  }
+}
+
+TEST_P(CpuBits, RowOperationsDoNotFeelThreads) {
+  constexpr std::int32_t kRows = 700;
+  constexpr std::int32_t kDim = 4 * 27;
+  Dice dice(19);
+  const Rows x = dice.values(std::size_t{kRows} * kDim, 2.0F);
+  const Rows gain = dice.values(kDim, 1.0F);
+  Rows normed;
+  Rows parameters;
+  for (const int threads : kThreads) {
+    const auto be = make(threads);
+    Rows y(x.size());
+    be->rms_norm(x.data(), gain.data(), y.data(), kRows, kDim);
+    Rows p = x;
+    be->distribution(p.data(), kRows, kDim / 4, true);
+    if (normed.empty()) {
+      normed = y;
+      parameters = p;
+    }
+    ASSERT_TRUE(same_bits(y.data(), normed.data(), y.size()));
+    ASSERT_TRUE(same_bits(p.data(), parameters.data(), p.size()));
+    for (std::size_t row = 0; row < kRows; row += 97) {
+      Rows one(x.begin() + static_cast<std::ptrdiff_t>(row * kDim),
+               x.begin() + static_cast<std::ptrdiff_t>((row + 1) * kDim));
+      be->rms_norm(one.data(), gain.data(), y.data(), 1, kDim);
+      ASSERT_TRUE(same_bits(y.data(), normed.data() + row * kDim, kDim));
+      be->distribution(one.data(), 1, kDim / 4, true);
+      ASSERT_TRUE(same_bits(one.data(), parameters.data() + row * kDim, kDim));
+    }
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    all.push_back({isa, CpuWeights::f32});
+    all.push_back({isa, CpuWeights::bf16});
+  }
+  return all;
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  return std::string(cpu::isa_name(info.param.isa)) +
+         (info.param.weights == CpuWeights::bf16 ? "_weights_bf16" : "_weights_f32");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CpuBits, testing::ValuesIn(cases()), case_name);
+
+}  // namespace
+}  // namespace toto
