@@ -49,12 +49,22 @@ struct ModelQuery {
   bool strict = false;         ///< unknown configuration keys are errors
 };
 
-/// Arithmetic of the network. The scaler always works in float64.
-enum class Precision { float32, float64 };
+/// Arithmetic of the network. The scaler always works in float64; norms, softmax, rotary embedding,
+/// residual and head never in less than float32.
+enum class Precision {
+  float32,
+  float64,   ///< the reference backend only: the oracle
+  bfloat16,  ///< weights, and the inputs of products with them, rounded to bfloat16; sums in
+             ///< float32
+};
 
 struct LoadOptions {
-  std::string backend = "reference";         ///< which implementation of the operations
-  Precision precision = Precision::float32;  ///< float64: the reference backend only
+  std::string backend = "cpu";  ///< "cpu", or "reference": plain loops, slow
+  Precision precision = Precision::float32;
+  int threads = 0;  ///< of the cpu backend; 0: one for each available core
+  std::string isa;  ///< instruction set by name, for tests; empty: the best of this machine
+  /// The reference's order of operations: the context once per trajectory, nothing folded, no plan.
+  bool eager = false;
 };
 
 /// A model in memory: immutable, shared, safe to use from many threads.

@@ -16,7 +16,8 @@ Model build(ModelInfo info, const Toto1Config& config, const WeightTable& weight
             const LoadOptions& options) {
   auto impl = std::make_shared<Model::Impl>();
   impl->info = std::move(info);
-  impl->net = std::make_unique<Toto1>(config, weights, make_backend(options), Execution{});
+  impl->net = std::make_unique<Toto1>(config, weights, make_backend(options),
+                                      options.eager ? Execution::eager() : Execution{});
   return Model(std::move(impl));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The golden cases of the official implementation, on the reference backend.
+// The golden cases of the official implementation, on the reference backend and the fast one.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -28,12 +28,20 @@ void expect_holds(const GoldenReport& report) {
 
 TEST_P(Golden, Float32) {
   const std::vector<std::string> folders = {std::string(TOTO_TEST_DATA) + "/golden/" + GetParam()};
+  LoadOptions options;
+  options.backend = "reference";
+  expect_holds(verify_golden(folders, options));
+}
+
+TEST_P(Golden, Cpu) {
+  const std::vector<std::string> folders = {std::string(TOTO_TEST_DATA) + "/golden/" + GetParam()};
   expect_holds(verify_golden(folders, {}));
 }
 
 TEST_P(Golden, Float64) {
   const std::vector<std::string> folders = {std::string(TOTO_TEST_DATA) + "/golden/" + GetParam()};
   LoadOptions options;
+  options.backend = "reference";
   options.precision = Precision::float64;
   expect_holds(verify_golden(folders, options));
 }

@@ -20,6 +20,15 @@ CpuBackend::CpuBackend(Isa isa, CpuWeights weights, int threads)
   scratch_.reserve(sizeof(AttentionScratch));
 }
 
+void CpuBackend::for_each_share(std::int64_t count, ShareWork work, const void* context) const {
+  const int threads =
+      static_cast<int>(std::min<std::int64_t>(team_.size(), std::max<std::int64_t>(count, 1)));
+  team_.run(threads, [&](int thread) noexcept {
+    const Range range = share(count, threads, thread);
+    work(context, range.begin, range.end, thread);
+  });
+}
+
 void* CpuBackend::allocate(std::size_t bytes) {
   std::byte* memory = allocate_pages(bytes).release();
   std::memset(memory, 0, bytes);

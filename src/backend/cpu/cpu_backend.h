@@ -52,6 +52,10 @@ class CpuBackend final : public Backend {
   [[nodiscard]] CpuWeights weights() const { return weights_; }
   [[nodiscard]] ThreadTeam& team() const { return team_; }
 
+  [[nodiscard]] int workers() const override { return team_.size(); }
+  void for_each_share(std::int64_t count, ShareWork work, const void* context) const override;
+  [[nodiscard]] std::uint64_t thread_parks() const override { return team_.counters().parks; }
+
   [[nodiscard]] void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
   void upload(std::span<const double> from, void* to) const override;
