@@ -132,7 +132,7 @@ TEST_P(CpuFunctions, SiluIsAccurate) {
     const double exact = x[i] / (1.0 + std::exp(-static_cast<double>(x[i])));
     worst = std::max(worst, in_ulps(y[i], exact));
   }
-  EXPECT_LE(worst, 3.0);  // the exponential, a sum, a product and a quotient
+  EXPECT_LE(worst, GetParam() == cpu::Isa::sse4 ? 3.0 : 2.0);  // without fused multiply-adds: more
   const std::vector<float> odd = {-1e30F, -200.0F, 200.0F, 1e30F,
                                   std::numeric_limits<float>::quiet_NaN()};
   be->linear(m, odd.data(), y.data(), 5, Epilogue::gated);
