@@ -51,29 +51,28 @@ struct LegendItem {
   std::string label;
 };
 
-std::vector<LegendItem> legend_items(const Figure& figure, const std::vector<double>& levels) {
-  const auto any = [&](auto&& has) {
-    return std::any_of(figure.panels.begin(), figure.panels.end(), has);
-  };
+// What at least one of the first `count` panels draws.
+std::vector<LegendItem> legend_items(const Figure& figure, std::size_t count,
+                                     const std::vector<double>& levels) {
+  bool history = false, filled = false, median = false, mean = false, actual = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Panel& panel = figure.panels[i];
+    const std::size_t first = first_shown(figure, panel);
+    history |= first < panel.history.size();
+    for (std::size_t k = first; k < panel.observed.size(); ++k) filled |= panel.observed[k] == 0;
+    median |= !panel.median.empty();
+    mean |= !panel.mean.empty();
+    actual |= !panel.actual.empty();
+  }
   std::vector<LegendItem> items;
-  if (any([](const Panel& p) { return !p.history.empty(); }))
-    items.push_back({"h", false, "History"});
-  if (any([](const Panel& p) {
-        return std::find(p.observed.begin(), p.observed.end(), 0) != p.observed.end();
-      })) {
-    items.push_back({"f", false, "Filled in"});
-  }
-  if (any([](const Panel& p) { return !p.median.empty(); })) {
-    items.push_back({"m", false, "Forecast (median)"});
-  }
-  if (any([](const Panel& p) { return !p.mean.empty(); })) {
-    items.push_back({"e", false, "Forecast (mean)"});
-  }
+  if (history) items.push_back({"h", false, "History"});
+  if (filled) items.push_back({"f", false, "Filled in"});
+  if (median) items.push_back({"m", false, "Forecast (median)"});
+  if (mean) items.push_back({"e", false, "Forecast (mean)"});
   for (std::size_t i = levels.size(); i-- > 0;) {
     items.push_back({fmt::format("b{}", i), true, level_label(levels[i]) + " interval"});
   }
-  if (any([](const Panel& p) { return !p.actual.empty(); }))
-    items.push_back({"a", false, "Actual"});
+  if (actual) items.push_back({"a", false, "Actual"});
   return items;
 }
 
@@ -138,7 +137,7 @@ Drawing draw(const Figure& figure) {
   at.paragraph(figure.title, kTitleSize, "t k", true, 2);
   at.paragraph(figure.subtitle, kTextSize, "s", false, 3);
   if (figure.synthetic) warning(at);
-  legend(at, legend_items(figure, levels));
+  legend(at, legend_items(figure, count, levels));
   at.y += 14;
   drawing.frames = lay_out(figure, count, grid, at.y, at.y);
   for (const Frame& frame : drawing.frames) at.svg += draw_panel(frame, grid, levels);

@@ -83,18 +83,11 @@ std::vector<std::int64_t> times_of(const Panel& panel, std::size_t steps, TimeSt
   return times;
 }
 
-std::size_t first_shown(const Figure& figure, const Panel& panel, std::size_t horizon) {
-  const std::size_t steps = panel.history.size();
-  const std::size_t wanted =
-      figure.history_steps.value_or(horizon == 0 ? steps : std::max(3 * horizon, kLeastHistory));
-  return steps - std::min(steps, wanted);
-}
-
 // A frame but for its horizontal extent, on which the other panels of its column have a say.
 Frame draft(const Figure& figure, const Panel& panel, const Grid& grid) {
   const std::size_t horizon = horizon_of(panel);
   check_history(panel, horizon);
-  const std::size_t first = first_shown(figure, panel, horizon);
+  const std::size_t first = first_shown(figure, panel);
   const ValueRange range = value_range(panel, first);
   const int wanted = std::clamp(static_cast<int>(grid.plot_height / 50), 4, 7);
   return {&panel,
@@ -125,6 +118,14 @@ void set_axis(Frame& frame) {
 }
 
 }  // namespace
+
+std::size_t first_shown(const Figure& figure, const Panel& panel) {
+  const std::size_t steps = panel.history.size();
+  const std::size_t horizon = horizon_of(panel);
+  const std::size_t wanted =
+      figure.history_steps.value_or(horizon == 0 ? steps : std::max(3 * horizon, kLeastHistory));
+  return steps - std::min(steps, wanted);
+}
 
 double Frame::y(double value) const {
   const double share = (value - range.low) / (range.high - range.low);

@@ -49,6 +49,9 @@ inline constexpr double kMargin = 24.0;  ///< around the figure
 
 [[nodiscard]] Grid grid_for(std::size_t panels);
 
+/// The first step of a panel's history that is drawn. Throws Error invalid_figure (65).
+[[nodiscard]] std::size_t first_shown(const Figure& figure, const Panel& panel);
+
 /// Lays out `count` panels from `top` on; `bottom` becomes where they end. Throws Error
 /// invalid_figure (65).
 [[nodiscard]] std::vector<Frame> lay_out(const Figure& figure, std::size_t count, const Grid& grid,

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <random>
 
 #include "core/printable.h"
 #include "plot/drawing.h"
@@ -129,7 +131,9 @@ TEST(Svg, TheLegendAppearsOnceAndNamesWhatIsThere) {
   figure.panels[2].mean = figure.panels[2].median;
   figure.panels[2].actual = figure.panels[2].median;
   figure.panels[2].observed.assign(100, 1);
-  figure.panels[2].observed[50] = 0;
+  figure.panels[2].observed[50] = 0;  // not among the last 40, which are shown
+  EXPECT_EQ(count(texts(figure), "Filled in"), 0U);
+  figure.panels[2].observed[70] = 0;
   figure.panels[1].bands[0].level = 0.999;
   all = texts(figure);
   for (const char* entry : {"Forecast (mean)", "Actual", "Filled in", "99.9 % interval"}) {
@@ -196,6 +200,13 @@ TEST(Svg, BandsAreDrawnWidestFirst) {
     }
   }
   EXPECT_THAT(order, testing::ElementsAre("b0", "b1", "b2"));
+}
+
+TEST(Svg, CrossedLimitsArePutInOrder) {
+  Figure figure = figure_of(1, 100, 10);
+  const std::string straight = to_svg(figure);
+  for (Band& band : figure.panels[0].bands) std::swap(band.lower[4], band.upper[4]);
+  EXPECT_EQ(to_svg(figure), straight);
 }
 
 TEST(Svg, LargeInputsStaySmall) {
@@ -272,6 +283,64 @@ TEST(Svg, DegenerateData) {
   expect_in_place(figure);
   EXPECT_THAT(to_svg(figure), AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf "))));
   EXPECT_EQ(count(texts(figure), "no values"), 3U);
+}
+
+// Values of all magnitudes, gaps and lengths, drawn at random from a fixed seed.
+class RandomPanels {
+ public:
+  Panel panel() {
+    Panel p;
+    const std::size_t steps = number(4) == 0 ? number(3) : number(300);
+    const std::size_t horizon = number(4) == 0 ? number(3) : number(80);
+    scale_ = std::pow(10.0, static_cast<double>(number(41)) - 20);
+    odd_ = number(3) == 0;
+    p.history = values(steps);
+    p.median = values(horizon);
+    if (number(3) == 0) p.mean = values(horizon);
+    if (number(3) == 0) p.actual = values(horizon);
+    for (std::size_t i = number(5); i > 0 && horizon > 0; --i) {
+      p.bands.push_back({0.19 * static_cast<double>(i), values(horizon), values(horizon)});
+    }
+    for (std::size_t i = 0; i < steps && steps % 3 == 0; ++i) p.observed.push_back(number(5) > 0);
+    if (number(5) == 0) return p;
+    constexpr std::array<std::int64_t, 8> kSteps = {
+        1, 250, 1000, 60'000, 3'600'000, 86'400'000, 7 * 86'400'000LL, 365 * 86'400'000LL};
+    const std::int64_t step = kSteps[number(kSteps.size())];
+    auto time = static_cast<std::int64_t>(number(2'000'000'000)) * 1000 - 1'000'000'000'000;
+    for (std::size_t i = 0; i < steps + horizon; ++i) {
+      (i < steps ? p.history_time : p.future_time).push_back(time);
+      time += number(6) == 0 ? step * static_cast<std::int64_t>(1 + number(9)) : step;
+    }
+    return p;
+  }
+  std::size_t number(std::size_t below) { return random_() % below; }
+
+ private:
+  std::vector<double> values(std::size_t count) {
+    constexpr std::array<double, 8> kOdd = {kNaN, kInf, -kInf, 0, 1e300, -1e308, 1e-300, 5e-324};
+    std::vector<double> all;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double value = scale_ * (static_cast<double>(number(2001)) - 700) / 1000;
+      all.push_back(odd_ && number(8) == 0 ? kOdd[number(kOdd.size())] : value);
+    }
+    return all;
+  }
+
+  std::mt19937 random_{20240229};
+  double scale_ = 1;
+  bool odd_ = false;
+};
+
+TEST(Svg, AnyFigureIsInPlace) {
+  RandomPanels random;
+  for (int i = 0; i < 80; ++i) {
+    SCOPED_TRACE(i);
+    Figure figure;
+    for (std::size_t k = 1 + random.number(8); k > 0; --k) figure.panels.push_back(random.panel());
+    expect_in_place(figure);
+    EXPECT_FALSE(to_html(figure).empty());
+    if (HasFailure()) return;
+  }
 }
 
 TEST(Svg, SaysThatBandsGoOnBeyondTheEdge) {
