@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace toto {
 
@@ -153,6 +154,14 @@ class Backend {
   [[nodiscard]] virtual Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
                                              std::int32_t in, std::span<const float> bias,
                                              Epilogue use) = 0;
+
+  /// The same, but never in fewer bits than float32, whatever type of weights the backend was made
+  /// for: where the error would not be averaged out, as in the patch embedding and the head.
+  [[nodiscard]] virtual Matrix upload_exact_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                                   std::int32_t in, std::span<const float> bias,
+                                                   Epilogue use) {
+    return upload_matrix(std::move(take), out, in, bias, use);
+  }
 
   // --- scaler (spec A4) ---
 

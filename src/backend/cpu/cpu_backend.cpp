@@ -54,10 +54,19 @@ void CpuBackend::download(const void* from, std::span<double> to) const {
 Matrix CpuBackend::upload_matrix(std::unique_ptr<float[]> take, std::int32_t out, std::int32_t in,
                                  std::span<const float> bias, Epilogue use) {
   const TileFormat& format = weights_ == CpuWeights::bf16 ? products_.bf16 : products_.f32;
+  return pack(format, take.get(), out, in, bias, use);
+}
+
+Matrix CpuBackend::upload_exact_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                       std::int32_t in, std::span<const float> bias, Epilogue use) {
+  return pack(products_.f32, take.get(), out, in, bias, use);
+}
+
+Matrix CpuBackend::pack(const TileFormat& format, const float* weights, std::int32_t out,
+                        std::int32_t in, std::span<const float> bias, Epilogue use) {
   scratch_.reserve(prepared_bytes(format, in));
-  matrices_.push_back(
-      std::make_unique<PackedMatrix>(pack_matrix(take.get(), out, in, bias, use == Epilogue::gated,
-                                                 format, products_.columns, arena_, team_)));
+  matrices_.push_back(std::make_unique<PackedMatrix>(pack_matrix(
+      weights, out, in, bias, use == Epilogue::gated, format, products_.columns, arena_, team_)));
   const PackedMatrix& packed = *matrices_.back();
   return {&packed, bias.empty() ? nullptr : packed.bias, out, in};
 }

@@ -65,6 +65,9 @@ class CpuBackend final : public Backend {
   [[nodiscard]] Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
                                      std::int32_t in, std::span<const float> bias,
                                      Epilogue use) override;
+  [[nodiscard]] Matrix upload_exact_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                           std::int32_t in, std::span<const float> bias,
+                                           Epilogue use) override;
 
   void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
              ScalerState* state, void* scaled, void* loc, void* scale) const override;
@@ -96,6 +99,9 @@ class CpuBackend final : public Backend {
               void* y) const override;
 
  private:
+  Matrix pack(const TileFormat& format, const float* weights, std::int32_t out, std::int32_t in,
+              std::span<const float> bias, Epilogue use);
+
   Isa isa_;
   CpuWeights weights_;
   const ProductKernels& products_;
