@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of flags: strict decimal numbers, quantile levels, and the nearest known name.
+#include "cli/arguments.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace toto::cli {
+namespace {
+
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+std::size_t edits(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replace, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::uint64_t parse_whole(std::string_view text, std::string_view where, std::string_view code,
+                          std::uint64_t least, std::uint64_t most) {
+  std::uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || at != end || value < least || value > most) {
+    throw Error(ExitStatus::usage, code,
+                "expected a whole number from " + std::to_string(least) + " to " +
+                    std::to_string(most) + ", found " + quoted(text),
+                where);
+  }
+  return value;
+}
+
+std::vector<float> parse_levels(std::string_view text, std::string_view where) {
+  std::vector<float> levels;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string_view item = text.substr(begin, comma - begin);
+    float level = 0;
+    const char* const end = item.data() + item.size();
+    const auto [at, error] = std::from_chars(item.data(), end, level);
+    if (error != std::errc() || at != end || !(level > 0.0F && level < 1.0F)) {
+      throw Error(
+          ExitStatus::usage, "invalid_quantile",
+          "expected numbers between 0 and 1, both excluded, with commas between them, found " +
+              quoted(item),
+          where);
+    }
+    levels.push_back(level);
+    begin = comma + 1;
+  }
+  std::sort(levels.begin(), levels.end());
+  levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
+  return levels;
+}
+
+std::string_view closest(std::string_view name, const std::vector<std::string>& known) {
+  std::string_view best;
+  std::size_t fewest = std::max<std::size_t>(2, name.size() / 2) + 1;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edits(name, candidate);
+    if (distance < fewest) {
+      fewest = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace toto::cli

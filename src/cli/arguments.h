@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of flags and of their twins in the environment: strict, and errors that name the flag.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "toto/error.hpp"
+
+namespace toto::cli {
+
+/// A decimal whole number in [least, most]. `where` is the flag or the variable. Throws Error (2)
+/// with `code`.
+std::uint64_t parse_whole(std::string_view text, std::string_view where, std::string_view code,
+                          std::uint64_t least, std::uint64_t most);
+
+/// Comma-separated quantile levels, each in (0, 1), sorted, without repeats. Throws Error (2):
+/// invalid_quantile.
+std::vector<float> parse_levels(std::string_view text, std::string_view where);
+
+/// One of a few words. Throws Error (2): invalid_choice, with all of them listed.
+template <typename T>
+T parse_choice(std::string_view text, std::string_view where,
+               const std::vector<std::pair<std::string_view, T>>& choices) {
+  std::string valid;
+  for (const auto& [word, value] : choices) {
+    if (word == text) return value;
+    valid.append(valid.empty() ? "" : ", ").append(word);
+  }
+  throw Error(ExitStatus::usage, "invalid_choice",
+              "expected one of " + valid + ", found '" + std::string(text) + "'", where);
+}
+
+/// A flag whose value is a whole number within limits; `code` is that of the error.
+template <typename T>
+CLI::Option* add_whole(CLI::App& command, const std::string& flag, T& value, std::uint64_t least,
+                       std::uint64_t most, const std::string& code, const std::string& help) {
+  return command
+      .add_option_function<std::string>(
+          flag,
+          [&value, flag, least, most, code](const std::string& text) {
+            value = static_cast<T>(parse_whole(text, flag, code, least, most));
+          },
+          help)
+      ->type_name("N");
+}
+
+/// A flag whose value is one of a few words.
+template <typename T>
+CLI::Option* add_choice(CLI::App& command, const std::string& flag, T& value,
+                        std::vector<std::pair<std::string_view, T>> choices,
+                        const std::string& help) {
+  return command
+      .add_option_function<std::string>(
+          flag,
+          [&value, flag, choices](const std::string& text) {
+            value = parse_choice<T>(text, flag, choices);
+          },
+          help)
+      ->type_name("WORD");
+}
+
+/// The name of `known` that is fewest edits away from `name`; empty where all are too far.
+std::string_view closest(std::string_view name, const std::vector<std::string>& known);
+
+}  // namespace toto::cli

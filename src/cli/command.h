@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands share: each one adds itself to the command line and says what to run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "toto/error.hpp"
+#include "toto/model.hpp"
+
+namespace toto::cli {
+
+struct Session {
+  bool quiet = false;               ///< no table, no progress bar, no notes; warnings stay
+  std::vector<std::string> notes;   ///< found while the command line is parsed, shown after it
+  std::function<ExitStatus()> run;  ///< set while the command line is parsed
+};
+
+void add_forecast(CLI::App& app, Session& session);
+void add_model(CLI::App& app, Session& session);
+void add_verify(CLI::App& app, Session& session);
+
+/// Makes a command with --help and --quiet; `examples` are whole lines.
+CLI::App* add_command(CLI::App& parent, Session& session, const std::string& name,
+                      const std::string& description, std::string_view examples);
+
+/// --hub-cache and --strict; the command adds its own way of naming the model.
+void add_model_options(CLI::App& command, ModelQuery& query);
+/// --backend, --device and --precision (also --dtype).
+void add_load_options(CLI::App& command, Session& session, LoadOptions& options);
+
+/// One line on stderr each.
+void report(const Error& error);
+void warn(std::string_view message);
+void note(const Session& session, std::string_view message);
+
+/// Writes to stdout, all of it. Throws Error: write_failed (74).
+void print(std::string_view text);
+
+}  // namespace toto::cli

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// toto forecast: from CSV files to numbers, a table and a plot.
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <optional>
+
+#include "cli/forecast_options.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "cli/views.h"
+#include "core/atomic_file.h"
+#include "toto/output.hpp"
+
+namespace toto::cli {
+namespace {
+
+// A result that goes to a file or to standard output. Files are opened before the work begins, so
+// that a path that cannot be written costs no time, and appear when all results have been written.
+class Result {
+ public:
+  explicit Result(const std::string& path) : standard_output_(path == "-") {
+    if (!path.empty() && !standard_output_) file_.emplace(path);
+  }
+  [[nodiscard]] data::TextSink sink() {
+    return [this](std::string_view text) { file_ ? file_->write(text) : print(text); };
+  }
+  [[nodiscard]] bool wanted() const { return standard_output_ || file_.has_value(); }
+  void commit() {
+    if (file_) file_->commit();
+  }
+
+ private:
+  bool standard_output_;
+  std::optional<AtomicFile> file_;
+};
+
+template <typename T>
+void append(std::vector<T>& to, std::vector<T>& from) {
+  std::move(from.begin(), from.end(), std::back_inserter(to));
+}
+
+data::Dataset read_inputs(ForecastRequest& request, std::size_t patch) {
+  std::optional<data::CovariateTable> future;
+  if (!request.future.empty()) {
+    future = data::read_covariates(request.future, request.csv);
+    request.csv.covariates = future->columns;
+    for (const std::string& warning : future->warnings) warn(warning);
+  }
+  request.csv.min_observations = patch;
+  data::Dataset all;
+  for (const std::string& input : request.inputs) {
+    data::Dataset one = data::read_csv(input, request.csv);
+    append(all.series, one.series);
+    append(all.errors, one.errors);
+    append(all.warnings, one.warnings);
+  }
+  if (future) {
+    data::add_future(all, *future, request.forecast.horizon, patch, request.csv.missing);
+  }
+  return all;
+}
+
+std::vector<Forecast> compute(const ForecastRequest& request, const data::Dataset& data, bool bands,
+                              const Interrupt& interrupt, const Session& session) {
+  ForecastOptions options = request.forecast;
+  if (bands && !options.mean_only) {
+    const std::vector<float> more = band_levels();
+    options.levels.insert(options.levels.end(), more.begin(), more.end());
+    std::sort(options.levels.begin(), options.levels.end());
+    options.levels.erase(std::unique(options.levels.begin(), options.levels.end()),
+                         options.levels.end());
+  }
+  ProgressBar bar("forecasting", session.quiet);
+  options.progress = [&](std::size_t done, std::size_t total) {
+    bar.update(done, total);
+    return !interrupt.requested();
+  };
+  std::vector<Series> views;
+  for (const data::TimeSeries& series : data.series) views.push_back(series.view());
+  Forecaster forecaster(Model::load(request.query, request.load));
+  return forecaster.forecast(views, options);
+}
+
+// Leaves out the levels that only the bands of a plot or table needed.
+void keep_levels(Forecast& forecast, const std::vector<float>& wanted) {
+  if (forecast.quantiles.empty()) return;
+  const std::size_t size = forecast.variates * forecast.horizon;
+  std::vector<float> kept;
+  for (std::size_t i = 0; i < forecast.levels.size(); ++i) {
+    if (std::find(wanted.begin(), wanted.end(), forecast.levels[i]) == wanted.end()) continue;
+    const auto begin = forecast.quantiles.begin() + static_cast<std::ptrdiff_t>(i * size);
+    kept.insert(kept.end(), begin, begin + static_cast<std::ptrdiff_t>(size));
+  }
+  forecast.quantiles = std::move(kept);
+  forecast.levels = wanted;
+}
+
+ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
+  const Interrupt interrupt;
+  settle(request);
+  Result output(request.json ? "-" : request.output);
+  Result samples(request.output_samples);
+  Result picture(request.plot);
+
+  const ModelInfo info = inspect_model(request.query);
+  for (const std::string& warning : info.warnings) warn(warning);
+  const data::Dataset data = read_inputs(request, static_cast<std::size_t>(info.patch_size));
+  for (const std::string& warning : data.warnings) warn(warning);
+  for (const data::SeriesError& failed : data.errors) report(failed.error);
+  if (data.series.empty()) return data.errors.front().error.status();
+
+  const bool table =
+      !session.quiet && !request.json && request.output != "-" && request.output_samples != "-";
+  std::vector<Forecast> forecasts =
+      compute(request, data, table || picture.wanted(), interrupt, session);
+  if (picture.wanted()) {
+    const plot::Figure figure = make_figure(data.series, forecasts, info);
+    picture.sink()(request.plot.ends_with(".svg") ? plot::to_svg(figure) : plot::to_html(figure));
+  }
+  if (table) {
+    print(make_table(data.series, forecasts, info, request.forecast.seed,
+                     terminal_width(STDOUT_FILENO)));
+  }
+  for (Forecast& forecast : forecasts) keep_levels(forecast, request.forecast.levels);
+  const data::RunInfo run = {info.name, info.synthetic, request.forecast.seed,
+                             request.forecast.decode == Decode::cached ? "cached" : "uncached"};
+  if (samples.wanted()) data::write_samples_csv(samples.sink(), data.series, forecasts, run);
+  if (request.json || request.output.ends_with(".json")) {
+    data::write_json(output.sink(), data.series, forecasts, data.errors, run);
+  } else if (output.wanted()) {
+    data::write_csv(output.sink(), data.series, forecasts, run);
+  }
+  for (Result* result : {&output, &samples, &picture}) result->commit();
+  return data.errors.empty() ? ExitStatus::ok : data.errors.front().error.status();
+}
+
+}  // namespace
+
+void add_forecast(CLI::App& app, Session& session) {
+  const auto request = std::make_shared<ForecastRequest>();
+  CLI::App* const command = add_command(
+      app, session, "forecast", "Forecasts the series of CSV files.",
+      "  toto forecast sales.csv --horizon 28\n"
+      "  toto forecast sales.csv --horizon 28 --output forecast.csv --plot forecast.html\n"
+      "  toto forecast bars/*.csv --horizon 20 --quantiles 0.05,0.5,0.95 --json\n"
+      "  cat sales.csv | toto forecast --model Datadog/Toto-Open-Base-1.0 --output -\n");
+  add_forecast_options(*command, session, *request);
+  command->callback([request, &session] {
+    session.run = [request, &session] { return run_forecast(*request, session); };
+  });
+}
+
+}  // namespace toto::cli

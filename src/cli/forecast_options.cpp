@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of `toto forecast`.
+#include "cli/forecast_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "cli/arguments.h"
+
+namespace toto::cli {
+namespace {
+
+constexpr std::uint64_t kLargestSeed = std::numeric_limits<std::uint64_t>::max();
+
+void add_table_options(CLI::App& command, ForecastRequest& request) {
+  data::CsvOptions& csv = request.csv;
+  constexpr const char* group = "The table";
+  using enum data::Layout;
+  add_choice<data::Layout>(
+      command, "--layout", csv.layout,
+      {{"auto", automatic}, {"wide", wide}, {"long", long_format}, {"bars", bars}},
+      "wide (a column for each series), long (a column says which series), bars (open, high, low, "
+      "close, volume) or auto (default)")
+      ->group(group);
+  command.add_option("--timestamp", csv.timestamp, "Column of timestamps")
+      ->type_name("COLUMN")
+      ->group(group);
+  command.add_option("--id", csv.id, "Column that says which series a row belongs to")
+      ->type_name("COLUMN")
+      ->group(group);
+  command.add_option("--values", csv.values, "Columns to forecast")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("COLUMN,...")
+      ->group(group);
+  command
+      .add_flag("--multivariate", csv.joint,
+                "The value columns are variates of one series and forecast jointly")
+      ->group(group);
+  command
+      .add_option("--future", request.future, "CSV of covariates known ahead, past and future rows")
+      ->type_name("FILE")
+      ->group(group);
+  using enum data::Missing;
+  add_choice<data::Missing>(
+      command, "--missing", csv.missing,
+      {{"ffill", ffill}, {"linear", linear}, {"zero", zero}, {"error", error}},
+      "What takes the place of a missing value: ffill (default), linear, "
+      "zero or error")
+      ->group(group);
+}
+
+void add_numeric_options(CLI::App& command, ForecastRequest& request) {
+  ForecastOptions& forecast = request.forecast;
+  constexpr const char* group = "The forecast";
+  add_whole(command, "--horizon", forecast.horizon, 1, 100'000, "invalid_horizon",
+            "Steps to forecast, 1 to 100000 (default 64)")
+      ->group(group);
+  add_whole(command, "--context", request.csv.context, 1, 10'000'000, "invalid_context",
+            "Steps of history to look at, the last ones (default 4096)")
+      ->group(group);
+  CLI::Option* const samples = add_whole(
+      command, "--samples", forecast.num_samples, 1, 65'536, "invalid_samples",
+      "Trajectories for the steps that are not computed exactly, 1 to 65536 (default 256)");
+  samples->group(group);
+  CLI::Option* const quantiles = command
+                                     .add_option_function<std::string>(
+                                         "--quantiles",
+                                         [&forecast](const std::string& text) {
+                                           forecast.levels = parse_levels(text, "--quantiles");
+                                         },
+                                         "Levels between 0 and 1 (default 0.1,0.2,...,0.9)")
+                                     ->type_name("Q,...")
+                                     ->group(group);
+  CLI::Option* const from = add_choice<QuantilesFrom>(
+      command, "--quantiles-from", forecast.quantiles_from,
+      {{"auto", QuantilesFrom::automatic}, {"samples", QuantilesFrom::samples}},
+      "auto (default): exact for the first patch, from trajectories beyond it; samples: from "
+      "trajectories throughout");
+  from->group(group);
+  add_whole(command, "--seed", forecast.seed, 0, kLargestSeed, "invalid_seed",
+            "Seed of the random numbers (default: TOTO_SEED, then 0)")
+      ->envname("TOTO_SEED")
+      ->group(group);
+  command
+      .add_flag("--mean", forecast.mean_only,
+                "Only the mean: one trajectory of means fed back, nothing is drawn")
+      ->excludes(samples)
+      ->excludes(quantiles)
+      ->excludes(from)
+      ->group(group);
+  command
+      .add_flag_function(
+          "--cache,!--no-cache",
+          [&forecast](std::int64_t on) {
+            forecast.decode = on > 0 ? Decode::cached : Decode::uncached;
+          },
+          "Keep keys and values from patch to patch, as the reference does (default), or compute "
+          "every patch from scratch")
+      ->group(group);
+  add_choice<Align>(command, "--align", forecast.align,
+                    {{"pad", Align::pad}, {"trim", Align::trim}},
+                    "A history that is not a multiple of the patch: pad it with zeros on the left "
+                    "as the reference does (default), or trim its oldest steps")
+      ->group(group);
+}
+
+void add_result_options(CLI::App& command, ForecastRequest& request) {
+  constexpr const char* group = "Results";
+  command
+      .add_option("--output,-o", request.output,
+                  "Write the forecasts here, CSV or JSON by the suffix; - is standard output (CSV)")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option("--output-samples", request.output_samples,
+                  "Write the trajectories here, as CSV; - is standard output")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option("--plot", request.plot, "Draw history and forecast: .svg or .html by the suffix")
+      ->type_name("FILE")
+      ->group(group);
+  command.add_flag("--json", request.json, "Write the forecasts to standard output as JSON")
+      ->group(group);
+}
+
+void check_suffix(const std::string& path, std::string_view flag, std::string_view first,
+                  std::string_view second = {}) {
+  if (path.empty() || path.ends_with(first)) return;
+  if (!second.empty() && path.ends_with(second)) return;
+  throw Error(ExitStatus::usage, "unknown_suffix",
+              fmt::format("expected a name that ends in {}{}{}, found '{}'", first,
+                          second.empty() ? "" : " or ", second, path),
+              flag);
+}
+
+}  // namespace
+
+void add_forecast_options(CLI::App& command, Session& session, ForecastRequest& request) {
+  command
+      .add_option("INPUT", request.inputs,
+                  "CSV files, each row a time step; - is standard input (default)")
+      ->type_name("FILE");
+  add_table_options(command, request);
+  add_numeric_options(command, request);
+  command
+      .add_option(
+          "--model,-m", request.query.model,
+          "Folder, .safetensors file or Hub id (default: TOTO_MODEL_ID, then the model that "
+          "ships with toto)")
+      ->type_name("MODEL")
+      ->group("The model");
+  add_model_options(command, request.query);
+  add_load_options(command, session, request.load);
+  add_result_options(command, request);
+}
+
+void settle(ForecastRequest& request) {
+  request.forecast.keep_samples = !request.output_samples.empty();
+
+  if (request.output != "-") check_suffix(request.output, "--output", ".csv", ".json");
+  if (request.output_samples != "-") {
+    check_suffix(request.output_samples, "--output-samples", ".csv");
+  }
+  check_suffix(request.plot, "--plot", ".svg", ".html");
+  const int claims = (request.output == "-") + (request.output_samples == "-") + request.json;
+  if (claims > 1) {
+    throw Error(
+        ExitStatus::usage, "conflicting_flags",
+        "--output -, --output-samples - and --json each want standard output for themselves",
+        "toto forecast");
+  }
+  if (std::count(request.inputs.begin(), request.inputs.end(), "-") > 1) {
+    throw Error(ExitStatus::usage, "conflicting_flags", "standard input can be read only once",
+                "toto forecast");
+  }
+  if (request.inputs == std::vector<std::string>{"-"} && isatty(STDIN_FILENO) != 0) {
+    throw Error(ExitStatus::usage, "missing_argument",
+                "expected a CSV file or data on standard input", "toto forecast",
+                "see toto forecast --help");
+  }
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `toto forecast` was asked to do.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "toto/data.hpp"
+#include "toto/forecast.hpp"
+
+namespace toto::cli {
+
+struct ForecastRequest {
+  std::vector<std::string> inputs = {"-"};  ///< CSV files; "-": standard input
+  std::string future;                       ///< CSV of covariates known ahead; empty: none
+  data::CsvOptions csv;
+  ModelQuery query;
+  LoadOptions load;
+  ForecastOptions forecast;
+  std::string output;          ///< CSV or JSON by suffix; "-": standard output; empty: none
+  std::string output_samples;  ///< the trajectories; likewise
+  std::string plot;            ///< .svg or .html; empty: none
+  bool json = false;           ///< the forecasts as JSON on standard output
+};
+
+/// Adds every flag of the command. The values land in `request`, which must outlive the parsing.
+void add_forecast_options(CLI::App& command, Session& session, ForecastRequest& request);
+
+/// What needs the whole command line: two results for one standard output, suffixes. Throws Error
+/// (2).
+void settle(ForecastRequest& request);
+
+}  // namespace toto::cli

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program `toto`: parses the command line, runs a command, maps errors to exit statuses.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/environment.h"
+#include "cli/help.h"
+
+namespace toto::cli {
+namespace {
+
+int fail(const Error& error) {
+  report(error);
+  return static_cast<int>(error.status());
+}
+
+// The subcommand that was being parsed, for its list of flags.
+CLI::App* innermost(CLI::App& app) {
+  CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  return at;
+}
+
+Error usage_error(CLI::App& app, const CLI::ParseError& error) {
+  CLI::App* const command = innermost(app);
+  const std::string remedy = "see " + full_name(command) + " --help";
+  const auto extras = command->remaining(true);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
+    const std::string& extra = extras.front();
+    if (!extra.starts_with("-")) {
+      return {ExitStatus::usage, "unexpected_argument", "did not expect '" + extra + "'",
+              full_name(command), remedy};
+    }
+    std::vector<std::string> flags;
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    }
+    const std::string_view near = closest(extra.substr(0, extra.find('=')), flags);
+    return {ExitStatus::usage, "unknown_flag", "there is no flag " + extra, full_name(command),
+            near.empty() ? remedy : "did you mean " + std::string(near) + "? " + remedy};
+  }
+  std::string message = error.what();
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  return {ExitStatus::usage, "usage", message, full_name(command), remedy};
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Forecasts time series with Toto models, without Python.", "toto");
+  Session session;
+  app.set_version_flag("--version", "toto " TOTO_VERSION);
+  app.formatter(std::make_shared<Help>());
+  app.require_subcommand(1);
+  app.footer("toto COMMAND --help says more about a command.\n");
+  add_forecast(app, session);
+  add_model(app, session);
+  add_verify(app, session);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    print(innermost(app)->help());
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    print(std::string(version.what()) + "\n");
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    throw usage_error(app, error);
+  }
+  warn_about_environment();
+  for (const std::string& message : session.notes) note(session, message);
+  return static_cast<int>(session.run());
+}
+
+}  // namespace
+
+CLI::App* add_command(CLI::App& parent, Session& session, const std::string& name,
+                      const std::string& description, std::string_view examples) {
+  CLI::App* const command = parent.add_subcommand(name, description);
+  command->footer("Examples:\n" + std::string(examples));
+  command->add_flag("--quiet,-q", session.quiet, "No table, progress bar or notes");
+  return command;
+}
+
+void report(const Error& error) { fmt::print(stderr, "toto: {}\n", error.what()); }
+
+void warn(std::string_view message) { fmt::print(stderr, "toto: warning: {}\n", message); }
+
+void note(const Session& session, std::string_view message) {
+  if (!session.quiet) fmt::print(stderr, "toto: {}\n", message);
+}
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error(ExitStatus::io, "write_failed", "cannot write", "standard output");
+  }
+}
+
+}  // namespace toto::cli
+
+int main(int argc, char** argv) {
+  using toto::Error;
+  using toto::ExitStatus;
+  try {
+    return toto::cli::run(argc, argv);
+  } catch (const Error& error) {
+    return toto::cli::fail(error);
+  } catch (const std::bad_alloc&) {
+    return toto::cli::fail(
+        Error(ExitStatus::internal, "out_of_memory", "not enough memory", {},
+              "use a shorter --context, fewer --samples or fewer series at a time"));
+  } catch (const std::exception& error) {
+    return toto::cli::fail(Error(ExitStatus::internal, "internal", error.what(), {},
+                                 "this is a defect of toto: please report it"));
+  }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// toto verify: compares this build with outputs of the official implementation.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "toto/verify.hpp"
+
+namespace toto::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct VerifyOptions {
+  std::vector<std::string> golden;
+  LoadOptions load;
+  bool json = false;
+};
+
+// JSON has no infinity; an error is infinite where a value is not finite or a shape differs.
+ordered_json number(double value) {
+  if (std::isfinite(value)) return value;
+  return fmt::format("{}", value);
+}
+
+ordered_json to_json(const GoldenReport& report) {
+  ordered_json cases = ordered_json::array();
+  for (const GoldenCase& one : report.cases) {
+    ordered_json checks = ordered_json::array();
+    for (const TensorCheck& check : one.checks) {
+      checks.push_back({{"tensor", check.tensor},
+                        {"execution", check.execution},
+                        {"measure", check.measure},
+                        {"error", number(check.error)},
+                        {"bound", check.bound},
+                        {"place", check.place},
+                        {"expected", number(check.expected)},
+                        {"found", number(check.found)},
+                        {"holds", check.holds()}});
+    }
+    cases.push_back({{"folder", one.folder},
+                     {"model", one.model},
+                     {"full_size", one.full_size},
+                     {"seconds", one.seconds},
+                     {"holds", one.holds()},
+                     {"checks", checks}});
+  }
+  return {{"backend", report.backend},
+          {"precision", report.precision},
+          {"holds", report.holds()},
+          {"cases", cases}};
+}
+
+std::string to_text(const GoldenCase& one) {
+  std::string text = fmt::format("{}: {}, {:.1f} s\n", one.folder, one.model, one.seconds);
+  text += fmt::format("  {:28} {:8} {:>9} {:>9}  {}\n", "tensor", "as", "error", "bound", "at");
+  for (const TensorCheck& check : one.checks) {
+    text += fmt::format("  {:28} {:8} {:9.2e} {:9.0e}  {}{}\n", check.tensor, check.execution,
+                        check.error, check.bound, check.place,
+                        check.holds() ? ""
+                                      : fmt::format("  EXCEEDED: expected {}, found {} ({})",
+                                                    check.expected, check.found, check.measure));
+  }
+  return text;
+}
+
+ExitStatus run_verify(const VerifyOptions& options, const Session& session) {
+  const Interrupt interrupt;
+  GoldenReport report;
+  for (const std::string& folder : options.golden) {  // one by one, to show them as they are done
+    GoldenReport part = verify_golden(std::span(&folder, 1), options.load);
+    if (interrupt.requested()) throw Error(ExitStatus::interrupted, "interrupted", "stopped");
+    if (!options.json && !session.quiet) print(to_text(part.cases.front()));
+    report.backend = part.backend;
+    report.precision = part.precision;
+    report.cases.push_back(std::move(part.cases.front()));
+  }
+  std::size_t checks = 0;
+  std::size_t exceeded = 0;
+  for (const GoldenCase& one : report.cases) {
+    checks += one.checks.size();
+    for (const TensorCheck& check : one.checks) exceeded += check.holds() ? 0 : 1;
+  }
+  print(options.json
+            ? to_json(report).dump(2) + "\n"
+            : fmt::format("{} backend, {}: {} cases, {} comparisons, {} beyond their bound\n",
+                          report.backend, report.precision, report.cases.size(), checks, exceeded));
+  return report.holds() ? ExitStatus::ok : ExitStatus::verification_failed;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Session& session) {
+  const auto options = std::make_shared<VerifyOptions>();
+  CLI::App* const command = add_command(
+      app, session, "verify",
+      "Compares this build with golden cases: folders of inputs and outputs that were exported "
+      "from "
+      "the official implementation (docs/verification.md). Exit status 3 if a bound is exceeded.",
+      "  toto verify --golden tests/data/golden/toto1-tiny-a\n"
+      "  toto verify --golden golden/* --precision float64 --json\n");
+  command->add_option("--golden", options->golden, "Folders of golden cases")
+      ->required()
+      ->type_name("DIR...");
+  add_load_options(*command, session, options->load);
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &session] {
+    session.run = [options, &session] { return run_verify(*options, session); };
+  });
+}
+
+}  // namespace toto::cli
