@@ -152,9 +152,10 @@ Dataset read_csv(const std::string& path, const CsvOptions& options = {});
 /// Covariates known ahead: every column of numbers of a table but its timestamp and id columns.
 struct CovariateTable {
   struct Group {
-    std::string id;                   ///< empty: for every series
-    std::vector<std::int64_t> times;  ///< [rows] as in TimeSeries
-    std::vector<float> values;        ///< [rows][columns]; NaN = missing
+    std::string id;                     ///< empty: for every series
+    std::vector<std::int64_t> times;    ///< [rows] as in TimeSeries
+    std::vector<std::int16_t> offsets;  ///< [rows] minutes east of UTC
+    std::vector<float> values;          ///< [rows][columns]; NaN = missing
   };
   std::string name;
   std::vector<std::string> columns;
@@ -170,11 +171,12 @@ CovariateTable read_covariates(std::istream& in, std::string_view name,
 CovariateTable read_covariates(const std::string& path, const CsvOptions& options = {});
 
 /// Adds the covariates of `table` to every series as its last variates, in the form the model wants
-/// (shift_covariates). Rows are matched by timestamp (and id). Every series needs a row for each of
-/// its next `horizon` timestamps; for the context, the columns of that name that read_csv found in
-/// the main table come first, then the rows of `table`. A series without gets missing_covariate
-/// and moves to `errors`. Missing values are filled as `missing` says.
-/// Throws Error (2) invalid_horizon, (65) duplicate_column (a target of the same name).
+/// (shift_covariates with its patch size). They take the place of the covariates that read_csv
+/// found, so call that with `covariates` = the table's columns. Rows are matched by timestamp (and
+/// id). Every series needs a row for each of its next `horizon` timestamps; in the context, what
+/// the main table has goes before what `table` has. A series without gets missing_covariate and
+/// moves to `errors`. Missing values are filled as `missing` says. Throws Error (2) invalid_horizon
+/// (1 to 100,000), (65) duplicate_column (a target of that name).
 void add_future(Dataset& dataset, const CovariateTable& table, std::size_t horizon,
                 std::size_t patch, Missing missing = Missing::ffill);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "core/json.h"
@@ -41,7 +42,9 @@ class Finder {
  public:
   Finder(const std::vector<std::string>& header, const CsvReader& first, const CsvOptions& options,
          Take take)
-      : header_(header), first_(first), options_(options), take_(take), used_(header.size()) {}
+      : header_(header), first_(first), options_(options), take_(take), used_(header.size()) {
+    for (std::size_t i = 0; i < header.size(); ++i) by_name_[header[i]].push_back(i);
+  }
 
   Columns find() {
     if (!options_.timestamp.empty()) out_.timestamp = use(require(options_.timestamp));
@@ -61,12 +64,6 @@ class Finder {
     return column;
   }
 
-  std::optional<std::size_t> find_exactly(std::string_view name) const {
-    const auto at = std::ranges::find(header_, name);
-    if (at == header_.end()) return std::nullopt;
-    return static_cast<std::size_t>(at - header_.begin());
-  }
-
   /// The first of `names` that a free column has.
   std::optional<std::size_t> find_named(Names names) const {
     for (const std::string_view name : names) {
@@ -77,20 +74,16 @@ class Finder {
     return std::nullopt;
   }
 
-  /// As written, else whatever the case.
-  std::optional<std::size_t> find_asked(const std::string& name) const {
-    if (const auto exact = find_exactly(name)) return exact;
+  /// The column of a name as written, else whatever the case.
+  std::size_t require(const std::string& name) const {
+    if (const auto exact = by_name_.find(name); exact != by_name_.end()) {
+      if (exact->second.size() > 1) fail_duplicate(name);
+      return exact->second.front();
+    }
     for (std::size_t i = 0; i < header_.size(); ++i) {
       if (plain(header_[i]) == plain(name)) return i;
     }
-    return std::nullopt;
-  }
-
-  std::size_t require(const std::string& name) const {
-    const auto column = find_asked(name);
-    if (!column) fail_missing(fmt::format("there is no column {}", quote(name)));
-    if (std::ranges::count(header_, header_[*column]) > 1) fail_duplicate(header_[*column]);
-    return *column;
+    fail_missing(fmt::format("there is no column {}", quote(name)));
   }
 
   [[noreturn]] void fail_missing(std::string message) const {
@@ -140,8 +133,9 @@ class Finder {
 
   void find_covariates() {
     for (const std::string& name : options_.covariates) {
-      const auto column = find_exactly(name);
-      if (column && !used_[*column]) out_.covariates.push_back(use(*column));
+      if (!by_name_.contains(name)) continue;
+      const std::size_t column = require(name);
+      if (!used_[column]) out_.covariates.push_back(use(column));
     }
   }
 
@@ -196,6 +190,7 @@ class Finder {
   const CsvReader& first_;
   const CsvOptions& options_;
   Take take_;
+  std::unordered_map<std::string_view, std::vector<std::size_t>> by_name_;
   std::vector<bool> used_;
   Columns out_;
 };

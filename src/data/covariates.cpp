@@ -50,6 +50,10 @@ class Joiner {
     times.insert(times.end(), future.begin(), future.end());
     const std::vector<std::size_t> rows = match(series, group, times);
 
+    std::unordered_map<std::string_view, std::size_t> in_main;
+    for (std::size_t v = series.targets(); v < series.variates.size(); ++v) {
+      in_main.emplace(series.variates[v], v);
+    }
     const std::size_t width = table_.columns.size();
     std::vector<float> known(width * times.size(), kNaN);
     std::vector<std::uint8_t> observed(known.size());
@@ -59,7 +63,9 @@ class Joiner {
       for (std::size_t i = 0; i < times.size(); ++i) {
         if (rows[i] != kNoRow) values[i] = group.values[rows[i] * width + e];
       }
-      take_context(series, table_.columns[e], values);
+      if (const auto past = in_main.find(table_.columns[e]); past != in_main.end()) {
+        take_context(series, past->second, values);
+      }
       for (std::size_t i = 0; i < times.size(); ++i) mask[i] = std::isnan(values[i]) ? 0 : 1;
       check(series, table_.columns[e], times, mask);
       fill_missing(values, mask, missing_);
@@ -77,14 +83,31 @@ class Joiner {
     fail(series, "missing_covariate", "no covariates for this series", table_.name);
   }
 
+  /// Rows are matched by their time; where a step is a day or more and both tables say their
+  /// offset, by the clock on the wall, which days begin by.
+  bool by_the_wall(const TimeSeries& series) const {
+    const auto has_offset = [](const TimeStyle& style) {
+      return style.zone != TimeStyle::Zone::none && style.zone != TimeStyle::Zone::z;
+    };
+    const Interval& interval = series.interval;
+    const bool days = interval.unit != Interval::Unit::milliseconds || interval.count % kDayMs == 0;
+    return days && has_offset(series.style) && has_offset(table_.style);
+  }
+
   /// The row at each time. Both run in order.
   std::vector<std::size_t> match(const TimeSeries& series, const CovariateTable::Group& group,
                                  const std::vector<std::int64_t>& times) const {
     std::vector<std::size_t> rows(times.size(), kNoRow);
+    const bool wall = by_the_wall(series);
+    const auto key_of = [&](std::size_t row) {
+      return group.times[row] + (wall ? group.offsets[row] * std::int64_t{60'000} : 0);
+    };
+    const std::int64_t offset = wall ? series.style.zone_offset_minutes * std::int64_t{60'000} : 0;
     std::size_t row = 0;
     for (std::size_t i = 0; i < times.size(); ++i) {
-      while (row < group.times.size() && group.times[row] < times[i]) ++row;
-      if (row < group.times.size() && group.times[row] == times[i]) rows[i] = row;
+      const std::int64_t wanted = times[i] + offset;
+      while (row < group.times.size() && key_of(row) < wanted) ++row;
+      if (row < group.times.size() && key_of(row) == wanted) rows[i] = row;
       if (i >= series.steps && rows[i] == kNoRow) {
         fail(series, "missing_covariate",
              fmt::format("no row for {}, step {} of the horizon",
@@ -96,13 +119,10 @@ class Joiner {
   }
 
   /// What the main table has observed goes before what this one says about the past.
-  static void take_context(const TimeSeries& series, const std::string& name,
-                           std::span<float> values) {
-    for (std::size_t v = series.targets(); v < series.variates.size(); ++v) {
-      if (series.variates[v] != name) continue;
-      for (std::size_t t = 0; t < series.steps; ++t) {
-        if (series.mask[v * series.steps + t] != 0) values[t] = series.values[v * series.steps + t];
-      }
+  static void take_context(const TimeSeries& series, std::size_t variate, std::span<float> values) {
+    const std::size_t begin = variate * series.steps;
+    for (std::size_t t = 0; t < series.steps; ++t) {
+      if (series.mask[begin + t] != 0) values[t] = series.values[begin + t];
     }
   }
 
@@ -161,7 +181,8 @@ CovariateTable read_covariates(std::istream& in, std::string_view name, const Cs
   out.style = table.style;
   out.warnings = std::move(table.warnings);
   for (RowGroup& group : table.groups) {
-    out.groups.push_back({std::move(group.id), std::move(group.times), std::move(group.values)});
+    out.groups.push_back({std::move(group.id), std::move(group.times), std::move(group.offsets),
+                          std::move(group.values)});
   }
   return out;
 }

@@ -10,8 +10,8 @@
 namespace toto::data {
 namespace {
 
-// The first record decides the delimiter, so the buffer holds a field of the largest size.
-constexpr std::size_t kBuffer = CsvReader::kMaxField + (std::size_t{1} << 16);
+// Bytes read at a time. Of the first record, this much decides the delimiter.
+constexpr std::size_t kBuffer = std::size_t{1} << 16;
 
 }  // namespace
 

@@ -19,7 +19,7 @@ struct Place {
 };
 
 /// RFC 4180 with LF, CRLF or CR; empty lines are skipped. The delimiter is the one of comma,
-/// semicolon and tab that the first record has most of.
+/// semicolon and tab that the first record (its first 64 KiB) has most of.
 class CsvReader {
  public:
   static constexpr std::size_t kMaxField = std::size_t{1} << 20;    // bytes

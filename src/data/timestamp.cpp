@@ -80,6 +80,8 @@ bool take_date(std::string_view& text, Calendar& out) {
   const bool compact = all_digits(text) && (text.size() == 6 || text.size() == 8);
   const int year = take_digits(text, 4);
   if (year < 1 || text.empty()) return false;
+  // Digits alone are a date only if the year is a likely one; an index has as many.
+  if (compact && (year < kFirstYear || year > kLastYear)) return false;
   char& separator = out.style.date_separator;
   separator = compact ? '\0' : text[0];
   if (!compact && separator != '-' && separator != '/') return false;
@@ -145,16 +147,11 @@ bool looks_like_time(std::string_view text) {
 
 bool TimeReader::settle(std::string_view text) {
   if (const std::optional<Calendar> calendar = parse_calendar(text)) {
-    // Six digits are a month only if the year is a likely one, or every index would be.
-    const std::int64_t year = month_number(date_of(floor_div(calendar->local, kDayMs))) / 12;
-    const bool likely = year >= kFirstYear && year <= kLastYear;
-    if (calendar->style.date_separator != '\0' || likely) {
-      style_ = calendar->style;
-      text_ = style_.form == TimeStyle::Form::month  ? Text::month
-              : style_.form == TimeStyle::Form::date ? Text::date
-                                                     : Text::datetime;
-      return true;
-    }
+    style_ = calendar->style;
+    text_ = style_.form == TimeStyle::Form::month  ? Text::month
+            : style_.form == TimeStyle::Form::date ? Text::date
+                                                   : Text::datetime;
+    return true;
   }
   if (read_epoch_fraction(text) && style_.fraction_digits > 0) {
     text_ = Text::epoch_fraction;

@@ -158,6 +158,17 @@ TEST(Covariates, ZonesAndUnitsAreMatched) {
   EXPECT_THAT(data.series.at(0).values, ElementsAre(1, 1, 8, 9));
 }
 
+// Offsets change with the season; the days of both tables begin at midnight all the same.
+TEST(Covariates, DaysAreMatchedByTheClockOnTheWall) {
+  const std::string main =
+      "ds,y\n2024-03-30T00:00+01:00,1\n2024-03-31T00:00+01:00,2\n2024-04-01T00:00+02:00,3\n";
+  const std::string future =
+      "ds,u\n2024-03-30T00:00+01:00,5\n2024-03-31T00:00+01:00,6\n2024-04-01T00:00+02:00,7\n"
+      "2024-04-02T00:00+02:00,8\n";
+  EXPECT_EQ(joined(main, future, 1, 1).series.at(0).mask, (Mask{1, 1, 1, 1, 1, 0}));
+  EXPECT_THAT(joined(main, future, 1, 1).series.at(0).values, ElementsAre(1, 2, 3, 6, 7, 8));
+}
+
 TEST(Covariates, AFewYearsMayBeAnIndex) {
   // 1 to 2010 is an index; 2011 alone looks like a year.
   std::string main = "ds,y\n";

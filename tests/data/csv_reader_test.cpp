@@ -132,7 +132,7 @@ TEST(CsvReader, StopsReadingAtTheLimit) {
 TEST(CsvReader, DoesNotFeelWhereItsBufferEnds) {
   const std::string tail = "\r\n\"q\"\"\nr\",2\r\n3,\"\"\r\n";
   const Records expected_tail = {{"q\"\nr", "2"}, {"3", ""}};
-  const std::size_t buffer = CsvReader::kMaxField + 65536;
+  const std::size_t buffer = 65536;
   for (std::size_t shift = 0; shift <= tail.size() + 1; ++shift) {
     std::string head = "a,b\n";
     while (head.size() + 104 < buffer - shift) head += std::string(97, 'x') + ",1\n";

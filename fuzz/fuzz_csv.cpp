@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a table, behind one byte that chooses the options: refused with an Error, or series
+// that keep every promise of toto/data.hpp, go on into the future, take covariates, and are written
+// as text that reads the same.
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include "core/json.h"
+#include "toto/output.hpp"
+
+namespace {
+
+using namespace toto::data;  // NOLINT(google-build-using-namespace)
+
+constexpr std::size_t kHorizon = 3;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void check_error(const toto::Error& error) {
+  require(error.status() == toto::ExitStatus::bad_data && !error.code().empty());
+  require(std::string_view(error.what()).find('\n') == std::string_view::npos);
+}
+
+void check(const TimeSeries& series, std::size_t context) {
+  require(series.steps >= 1 && series.steps <= context && series.times.size() == series.steps);
+  require(series.targets() >= 1 && !series.id.empty());
+  require(series.values.size() == series.variates.size() * series.steps);
+  require(series.mask.size() == series.values.size());
+  for (std::size_t i = 0; i < series.values.size(); ++i) {
+    require(std::isfinite(series.values[i]) && series.mask[i] <= 1);
+  }
+  for (std::size_t i = 1; i < series.steps; ++i) require(series.times[i - 1] < series.times[i]);
+  require(series.view().values.size() == series.values.size());
+  require(series.interval.count >= 1 && !describe(series.interval).empty());
+}
+
+toto::Forecast made_up(const TimeSeries& series) {
+  toto::Forecast forecast;
+  forecast.id = series.id;
+  forecast.variates = series.variates.size();
+  forecast.horizon = kHorizon;
+  forecast.num_samples = 1;
+  for (std::size_t i = 0; i < forecast.variates * kHorizon; ++i) {
+    forecast.mean.push_back(series.values[i % series.values.size()]);
+  }
+  forecast.levels = {0.5F};
+  forecast.median = forecast.quantiles = forecast.samples = forecast.mean;
+  return forecast;
+}
+
+template <typename Write>
+std::string text_of(const Write& write) {
+  std::string text;
+  write([&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+/// A few numbers alone may mean something else than among others, so dates with separators only.
+void read_back(const TimeSeries& series, const std::string& csv, const toto::Forecast& forecast) {
+  using Form = TimeStyle::Form;
+  if (series.targets() > 1) return;
+  if (series.style.form != Form::date && series.style.form != Form::datetime) return;
+  if (series.style.date_separator == '\0') return;
+  CsvOptions options;
+  options.values = {"mean"};
+  std::istringstream in(csv);
+  const Dataset back = read_csv(in, "back.csv", options);
+  require(back.series.size() == 1 && back.series[0].id == series.id);
+  require(back.series[0].times == future_times(series, kHorizon));
+  for (std::size_t t = 0; t < kHorizon; ++t) {
+    require(back.series[0].values[t] == forecast.mean[t]);
+  }
+}
+
+void use(const TimeSeries& series) {
+  const std::vector<std::int64_t> future = future_times(series, kHorizon);
+  require(future.size() == kHorizon && future[0] > series.times.back());
+  for (std::size_t i = 1; i < kHorizon; ++i) require(future[i - 1] < future[i]);
+
+  const toto::Forecast forecast = made_up(series);
+  const RunInfo run{"model", true, 1, "cached"};
+  const std::string csv = text_of([&](const TextSink& sink) {
+    write_csv(sink, {&series, 1}, {&forecast, 1}, run);
+  });
+  read_back(series, csv, forecast);
+  require(!text_of([&](const TextSink& sink) {
+             write_samples_csv(sink, {&series, 1}, {&forecast, 1}, run);
+           }).empty());
+  const std::string json = text_of([&](const TextSink& sink) {
+    write_json(sink, {&series, 1}, {&forecast, 1}, {}, run);
+  });
+  require(toto::parse_json(json, toto::ExitStatus::bad_data, "json")["series"].size() == 1);
+}
+
+void use_as_covariates(Dataset data, const std::string& text, Missing missing) {
+  std::istringstream in(text);
+  const CovariateTable table = read_covariates(in, "covariates.csv");
+  const std::size_t all = data.series.size() + data.errors.size();
+  add_future(data, table, 1, 2, missing);
+  require(data.series.size() + data.errors.size() == all);
+  for (const TimeSeries& series : data.series) {
+    check(series, series.steps);
+    require(series.future_covariates.size() == series.covariates);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  if (size == 0) return 0;
+  const unsigned choice = bytes[0];
+  const std::string text(reinterpret_cast<const char*>(bytes + 1), size - 1);
+  CsvOptions options;
+  options.layout = static_cast<Layout>(choice & 3U);
+  options.missing = static_cast<Missing>((choice >> 2) & 3U);
+  options.joint = (choice & 16U) != 0;
+  options.context = (choice & 32U) != 0 ? 3 : 4096;
+  if ((choice & 64U) != 0) options.covariates = {"u"};
+  if ((choice & 128U) != 0) options.values = {"y"};
+  try {
+    std::istringstream in(text);
+    const Dataset data = read_csv(in, "fuzz.csv", options);
+    for (const SeriesError& failed : data.errors) check_error(failed.error);
+    for (const TimeSeries& series : data.series) {
+      check(series, options.context);
+      try {
+        use(series);
+      } catch (const toto::Error& error) {
+        require(error.code() == "timestamp_overflow");
+      }
+    }
+    use_as_covariates(data, text, options.missing);
+  } catch (const toto::Error& error) {
+    check_error(error);
+  }
+  return 0;
+}
