@@ -15,7 +15,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "core/philox.h"
 
@@ -69,7 +68,7 @@ TOTO_HOST_DEVICE double draw_mixture(const T* df, const T* loc, const T* scale,
                                      const T* probability, std::int64_t stride, int count,
                                      double total, const PhiloxWords& words) {
   const int k = pick_component(probability, stride, count, total, words);
-  if (k < 0) return std::numeric_limits<double>::quiet_NaN();
+  if (k < 0) return NAN;
   const double t = draw_student_t(static_cast<double>(df[k * stride]), words);
   return static_cast<double>(loc[k * stride]) + static_cast<double>(scale[k * stride]) * t;
 }

@@ -5,16 +5,16 @@
 //
 // With r = sqrt(df + t^2) and v = df / (r + t)^2, which falls from 1 at t = 0 to 0 at infinity,
 //     P(T > t) = pdf(t) * 2 r^2 / (df (r + t)) * F(1, 1 - df/2; 1 + df/2; -v)
-// (DLMF 8.17.8 for I_x(df/2, 1/2) and the Pfaff transformation 15.8.1). The hypergeometric series
-// has the coefficients b_k = prod_{j=1..k} (m - j) / (m + j), m = df/2: positive while k < m,
-// alternating after that. The alternating rest converges slowly near v = 1, but its moments are
-// totally monotone, so the weights of Cohen, Rodriguez Villegas and Zagier ("Convergence
-// acceleration of alternating series", 2000) turn 14 terms into an error below 2e-15. What is left
-// is one short polynomial in v. It also yields pdf(0), since P(T > 0) = 1/2: no gamma function is
-// needed.
+// (DLMF 8.17.7 for I_x(df/2, 1/2) and Kummer's quadratic transformation, section 15.8(iii)). The
+// hypergeometric series has the coefficients b_k = prod_{j=1..k} (m - j) / (m + j), m = df/2:
+// positive while k < m, alternating after that. The alternating rest converges slowly near v = 1,
+// but the b_k are then moments of a positive measure, so the weights of Cohen, Rodriguez Villegas
+// and Zagier ("Convergence acceleration of alternating series", Experimental Mathematics 9, 2000)
+// turn 14 terms into an error below 2e-15. What is left is one short polynomial in v. It also
+// yields pdf(0), since P(T > 0) = 1/2: no gamma function is needed.
 //
-// For large df the same integral is expanded about the normal distribution (the idea of
-// DLMF 8.18.9): with u^2 = log(1 + t^2/df),
+// For large df the same integral is expanded about the normal distribution (an expansion of the
+// kind of DLMF 8.18(ii)): with u^2 = log(1 + t^2/df),
 //     P(T > t) = erfc(u sqrt(df/2)) / 2 + pdf(0)/sqrt(df) * exp(-df u^2/2) * u R(u^2),
 // where R follows from the Taylor series of h(u) = u / sqrt(1 - exp(-u^2)) by one recurrence.
 #pragma once

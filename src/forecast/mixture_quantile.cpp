@@ -141,7 +141,7 @@ double Mixture::solve(double q, std::span<const Point> nodes) const {
     double x = at.x + step.length;
     // What the four terms leave out is about miss * reach^4, unless the step passes a component.
     const double reach = std::max({step.ratio, miss, std::fabs(step.length) / at.radius});
-    if (miss * (reach * reach) * (reach * reach) < 1e-12 && b.low <= x && x <= b.high) return x;
+    if (miss * (reach * reach) * (reach * reach) < 1e-13 && b.low <= x && x <= b.high) return x;
 
     bool good = step.ratio < 1 && b.holds(x);
     if (!good) {

@@ -147,6 +147,7 @@ TEST(Draw, DependsOnItsAddressAlone) {
     }
   }
   std::vector<double> in_order;
+  in_order.reserve(all.size());
   for (const DrawAddress& at : all) in_order.push_back(draw(kFour, 11, at));
 
   std::vector<std::size_t> order(all.size());
