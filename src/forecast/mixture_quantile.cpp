@@ -120,8 +120,8 @@ double Mixture::guess(double q) const {
 }
 
 double Mixture::solve(double q, std::span<const Point> nodes) const {
-  // At worst every second evaluation halves, and every second halving is one in the list of doubles:
-  // 64 of those leave neighbours.
+  // At worst every second evaluation halves, and every second halving is one in the list of
+  // doubles: 64 of those leave neighbours.
   constexpr int kMaxEvaluations = 4 * 64 + 4;
   const double target = std::log(q) - std::log1p(-q);
   const double rounding = 4 * kEps * std::max(1.0, std::fabs(target));
