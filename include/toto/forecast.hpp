@@ -111,7 +111,9 @@ struct Counters {
   double context_seconds = 0;  ///< the network over contexts
   double decode_seconds = 0;   ///< the network over further patches, and draws
   double statistics_seconds = 0;
-  std::uint64_t working_bytes = 0;                           ///< memory of the plans
+  std::uint64_t working_bytes = 0;  ///< memory of the plans
+  double operations = 0;            ///< of the network; a multiply-add is two
+  double weight_bytes = 0;          ///< weights read, each once for each call of the network
   double latency_p50 = 0, latency_p95 = 0, latency_p99 = 0;  ///< of the last 1024 calls
   std::string plan;  ///< the plan of the last call, e.g. "rows 512, lanes 64, kv 3 MiB"
   std::vector<std::string> builds;  ///< why each plan was built, the last 32

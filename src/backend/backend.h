@@ -121,6 +121,8 @@ class Backend {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Bytes of one activation.
   [[nodiscard]] virtual std::size_t element_size() const = 0;
+  /// Bytes of one weight of a matrix.
+  [[nodiscard]] virtual double weight_size() const = 0;
 
   // --- threads ---
 

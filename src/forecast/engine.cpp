@@ -217,6 +217,7 @@ void Engine::run_context(const Generation& g, std::int32_t trajectories, std::in
   a.params = w.context_params;
   net_.forward(context_, context_last_, w.rotary, w.kv, a, steps_,
                iteration == 0 ? &g.observer : nullptr);
+  cost_ += forward_cost(net_.config(), net_.execution(), context_, steps_, be.weight_size());
 }
 
 void Engine::run_further() {
@@ -227,6 +228,7 @@ void Engine::run_further() {
   be.gather_last(further_, w.loc, w.lane_loc, patch_);
   be.gather_last(further_, w.scale, w.lane_scale, patch_);
   net_.forward(further_, further_, w.rotary, w.kv, w.act, steps_);
+  cost_ += forward_cost(net_.config(), net_.execution(), further_, steps_, be.weight_size());
 }
 
 void Engine::predict(const Generation& g, const Chunk& chunk, std::int32_t iteration,
@@ -254,6 +256,8 @@ void Engine::predict(const Generation& g, const Chunk& chunk, std::int32_t itera
 
 void Engine::count(Counters& counters) const {
   counters.splits = splits_;
+  counters.operations = cost_.operations;
+  counters.weight_bytes = cost_.weight_bytes;
   counters.prepare_seconds = prepare_seconds_;
   counters.context_seconds = context_seconds_;
   counters.decode_seconds = decode_seconds_;

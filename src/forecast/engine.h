@@ -11,6 +11,7 @@
 
 #include "forecast/plan_table.h"
 #include "forecast/prepare.h"
+#include "model/cost.h"
 #include "model/toto1.h"
 
 namespace toto {
@@ -150,6 +151,7 @@ class Engine {
 
   std::size_t done_ = 0, total_ = 0;
   std::uint64_t splits_ = 0;
+  Cost cost_;
   double prepare_seconds_ = 0, context_seconds_ = 0, decode_seconds_ = 0, emit_seconds_ = 0;
 };
 

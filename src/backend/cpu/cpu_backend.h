@@ -48,6 +48,7 @@ class CpuBackend final : public Backend {
 
   [[nodiscard]] std::string_view name() const override { return "cpu"; }
   [[nodiscard]] std::size_t element_size() const override { return sizeof(float); }
+  [[nodiscard]] double weight_size() const override { return weights_ == CpuWeights::bf16 ? 2 : 4; }
   [[nodiscard]] Isa isa() const { return isa_; }
   [[nodiscard]] CpuWeights weights() const { return weights_; }
   [[nodiscard]] ThreadTeam& team() const { return team_; }

@@ -15,6 +15,7 @@ class ReferenceBackend final : public Backend {
  public:
   [[nodiscard]] std::string_view name() const override { return "reference"; }
   [[nodiscard]] std::size_t element_size() const override { return sizeof(T); }
+  [[nodiscard]] double weight_size() const override { return sizeof(float); }
 
   [[nodiscard]] void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Benchmarks: how fast a model forecasts here, held against what this machine can do at best.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "toto/forecast.hpp"
+#include "toto/model.hpp"
+
+namespace toto {
+
+/// A batch of equal series and what is asked of it.
+struct Workload {
+  std::string name;
+  std::size_t series = 1;
+  std::size_t variates = 1;
+  std::size_t context = 512;  ///< steps
+  std::size_t horizon = 8;    ///< steps
+  std::size_t samples = 256;
+  bool keep_samples = false;  ///< draw every trajectory, also where exact statistics need none
+};
+
+/// "a", "b", "c" (docs/benchmarks.md), or "SERIESxVARIATESxCONTEXTxHORIZON[xSAMPLES]".
+/// Throws Error invalid_workload (2).
+Workload parse_workload(std::string_view text);
+
+/// One way of running: a label and a model loaded for it.
+struct BenchSubject {
+  std::string label;  ///< e.g. "reduce-overhead float32"
+  Model model;
+};
+
+struct BenchOptions {
+  std::size_t runs = 30;  ///< timed forecasts of every subject; they take turns
+  double max_seconds =
+      60;  ///< for each workload and subject: stops early, but after three runs at least
+  std::function<void(std::string_view what)> progress;
+};
+
+struct BenchRow {
+  std::string workload, subject;
+  std::size_t runs = 0;
+  double median = 0, p95 = 0, p99 = 0, fastest = 0;  ///< seconds
+  double variation = 0;                              ///< standard deviation / mean
+  double operations = 0;                             ///< of one forecast; a multiply-add is two
+  double weight_bytes = 0;                           ///< of one forecast
+  double percent_of_compute = 0;  ///< of the measured multiply-add rate of the type, at the median
+  double percent_of_memory = 0;   ///< of the measured read rate, at the median
+  double series_per_second = 0;
+  std::uint64_t peak_rss = 0;  ///< bytes, of the process while this row ran
+  Counters counters;           ///< after all runs
+};
+
+struct MachineRates {
+  std::string processor;
+  std::string isa;
+  int threads = 0;
+  double float32_per_second = 0;  ///< operations; a multiply-add is two
+  double bfloat16_per_second = 0;
+  double read_bytes_per_second = 0;
+};
+
+struct BenchReport {
+  std::string model;
+  MachineRates machine;
+  std::vector<BenchRow> rows;
+};
+
+/// Measures this machine with the threads and instructions of the cpu backend. About two seconds.
+MachineRates measure_machine(int threads = 0);
+
+/// Subjects take turns within each workload, after one forecast each to warm up. Series are made
+/// from a fixed formula. Ceilings are measured in the same run, before and after, and the better
+/// one counts.
+BenchReport run_bench(std::span<const Workload> workloads, std::span<const BenchSubject> subjects,
+                      const BenchOptions& options);
+
+}  // namespace toto
