@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Compiles the backend for 64-bit Arm; with an emulator at hand, also runs the differential checks there.
+# Usage: cpu_neon_check.sh SOURCE_DIR. Exit status 77: no cross compiler (skipped).
+set -euo pipefail
+
+source_dir=$1
+compiler=${TOTO_ARM_CXX:-aarch64-linux-gnu-g++}
+emulator=$(command -v qemu-aarch64-static || command -v qemu-aarch64 || true)
+if ! command -v "$compiler" >/dev/null; then
+  echo "no $compiler: skipped"
+  exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Highway is headers only; the rest of /usr/include belongs to this machine, not to Arm.
+highway=$(echo '#include <hwy/highway.h>' | c++ -std=c++20 -M -x c++ - | tr ' ' '\n' | grep '/hwy/highway.h$')
+mkdir "$work/include"
+ln -s "${highway%/highway.h}" "$work/include/hwy"
+
+cat >"$work/main.cpp" <<'CPP'
+#include <cstdint>
+#include <cstdio>
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size);
+int main() {
+  constexpr int kCases = 150;
+  std::uint32_t state = 1;
+  for (int i = 0; i < kCases; ++i) {
+    std::uint8_t bytes[8];
+    for (auto& b : bytes) b = static_cast<std::uint8_t>((state = state * 1664525U + 1013904223U) >> 24);
+    LLVMFuzzerTestOneInput(bytes, sizeof bytes);
+  }
+  std::printf("%d cases agree with the reference backend\n", kCases);
+}
+CPP
+
+flags=(-std=c++20 -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=off
+       -I"$source_dir/src" -I"$source_dir/include" -isystem "$work/include")
+sources=("$source_dir"/src/backend/cpu/*.cpp "$source_dir"/src/backend/reference/*.cpp
+         "$source_dir"/src/core/{error,cpu_info,thread_team}.cpp
+         "$source_dir/fuzz/fuzz_cpu_ops.cpp" "$work/main.cpp")
+for file in "${sources[@]}"; do
+  printf '%s\0' "$file"
+done | xargs -0 -n 1 -P "$(nproc)" sh -c '
+  work=$1; compiler=$2; shift 2
+  for file; do :; done  # the last argument
+  "$compiler" "$@" -c -o "$work/$(echo "$file" | tr / _).o"' sh "$work" "$compiler" "${flags[@]}"
+echo "compiled for $("$compiler" -dumpmachine)"
+[ -n "$emulator" ] || exit 0
+"$compiler" -static -pthread -o "$work/check" "$work"/*.o
+"$emulator" "$work/check"
