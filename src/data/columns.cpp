@@ -49,10 +49,11 @@ class Finder {
   Columns find() {
     if (!options_.timestamp.empty()) out_.timestamp = use(require(options_.timestamp));
     if (!options_.id.empty()) out_.id = use(require(options_.id));
-    if (!out_.timestamp) find_timestamp();
-    find_layout();
     for (const std::string& name : options_.values) out_.values.push_back(use(require(name)));
     find_covariates();
+    // What was asked for is no longer free, so it is not taken for something else.
+    if (!out_.timestamp) find_timestamp();
+    find_layout();
     if (options_.values.empty()) find_values();
     check_names();
     return std::move(out_);
@@ -118,8 +119,8 @@ class Finder {
   void find_layout() {
     out_.layout = options_.layout;
     const bool automatic = out_.layout == Layout::automatic;
-    const bool bars = std::ranges::all_of(kBars, [&](const std::string_view& name) {
-      return find_named({&name, 1}).has_value();
+    const bool bars = std::ranges::all_of(kBars, [&](std::string_view name) {
+      return std::ranges::find(header_, name, plain) != header_.end();
     });
     if (automatic && bars) out_.layout = Layout::bars;
     if (!out_.id && out_.layout != Layout::wide) {
@@ -127,8 +128,9 @@ class Finder {
       if (out_.id) use(*out_.id);
     }
     if (out_.layout == Layout::long_format && !out_.id) fail_missing("there is no id column");
-    if (out_.layout == Layout::automatic)
+    if (out_.layout == Layout::automatic) {
       out_.layout = out_.id ? Layout::long_format : Layout::wide;
+    }
   }
 
   void find_covariates() {
@@ -180,9 +182,7 @@ class Finder {
     columns.insert(columns.end(), out_.covariates.begin(), out_.covariates.end());
     std::ranges::sort(columns, {}, [&](std::size_t i) -> const std::string& { return header_[i]; });
     for (std::size_t i = 1; i < columns.size(); ++i) {
-      if (header_[columns[i]] == header_[columns[i - 1]]) {
-        fail_duplicate(header_[columns[i]]);
-      }
+      if (header_[columns[i]] == header_[columns[i - 1]]) fail_duplicate(header_[columns[i]]);
     }
   }
 

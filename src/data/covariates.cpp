@@ -26,13 +26,14 @@ void adopt_form(CovariateTable& table, TimeStyle::Form form) {
   const bool to_index = table.style.form == Form::year && form == Form::index;
   const bool to_year = table.style.form == Form::index && form == Form::year;
   if (!to_index && !to_year) return;
+  const auto is_year = [](std::int64_t time) { return time >= 1 && time <= 9999; };
   for (CovariateTable::Group& group : table.groups) {
+    if (to_year && !std::ranges::all_of(group.times, is_year)) continue;
     for (std::int64_t& time : group.times) {
       time = to_index ? month_number(date_of(time / kDayMs)) / 12
                       : day_of(date_in_month(time * 12, 1)) * kDayMs;
     }
   }
-  table.style.form = form;
 }
 
 class Joiner {

@@ -152,6 +152,23 @@ TEST(Columns, FlagsGoBeforeNames) {
   EXPECT_THAT(ids_of(read(text, options)), ElementsAre("a", "b"));
 }
 
+TEST(Columns, WhatIsAskedForIsNotTakenForSomethingElse) {
+  CsvOptions options;
+  options.values = {"month"};
+  const Dataset data = read_rows("month,v", "5,1", "6,2", options);
+  EXPECT_THAT(data.series.at(0).variates, ElementsAre("month"));
+  options.values = {"id"};
+  EXPECT_THAT(ids_of(read_rows("month,id", "1,5", "2,6", options)), ElementsAre("id"));
+  options.values = {"close"};
+  const std::string bars = "ds,open,high,low,close,symbol";
+  EXPECT_EQ(read_rows(bars, "1,1,1,1,1,A", "2,1,1,1,1,A", options).layout, Layout::bars);
+  options = {};
+  options.covariates = {"month"};
+  const Dataset featured = read_rows("day,month,v", "1,5,1", "2,6,2", options);
+  EXPECT_THAT(featured.series.at(0).variates, ElementsAre("v", "month"));
+  EXPECT_EQ(featured.series[0].covariates, 1U);
+}
+
 TEST(Columns, WideIgnoresIdsIfTold) {
   CsvOptions options;
   options.layout = Layout::wide;
