@@ -40,12 +40,17 @@ flags=(-std=c++20 -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=of
 sources=("$source_dir"/src/backend/cpu/*.cpp "$source_dir"/src/backend/reference/*.cpp
          "$source_dir"/src/core/{error,cpu_info,thread_team}.cpp
          "$source_dir/fuzz/fuzz_cpu_ops.cpp" "$work/main.cpp")
+compile() { "$compiler" "${flags[@]}" -c "$1" -o "$work/${1//\//_}.o"; }
+running=()
 for file in "${sources[@]}"; do
-  printf '%s\0' "$file"
-done | xargs -0 -n 1 -P "$(nproc)" sh -c '
-  work=$1; compiler=$2; shift 2
-  for file; do :; done  # the last argument
-  "$compiler" "$@" -c -o "$work/$(echo "$file" | tr / _).o"' sh "$work" "$compiler" "${flags[@]}"
+  compile "$file" &
+  running+=($!)
+  if [ ${#running[@]} -ge "$(nproc)" ]; then
+    wait "${running[0]}"
+    running=("${running[@]:1}")
+  fi
+done
+for job in "${running[@]}"; do wait "$job"; done
 echo "compiled for $("$compiler" -dumpmachine)"
 [ -n "$emulator" ] || exit 0
 "$compiler" -static -pthread -o "$work/check" "$work"/*.o
