@@ -15,4 +15,5 @@
 #include "toto/model.hpp"     // IWYU pragma: export
 #include "toto/output.hpp"    // IWYU pragma: export
 #include "toto/plot.hpp"      // IWYU pragma: export
+#include "toto/settings.hpp"  // IWYU pragma: export
 #include "toto/verify.hpp"    // IWYU pragma: export

@@ -79,7 +79,7 @@ std::string follow_links(std::string path) {
     const ssize_t length = ::readlink(path.c_str(), to.data(), to.size());
     if (length < 0) return path;  // not a link, or not there
     const std::string target(to.data(), static_cast<std::size_t>(length));
-    path = target.starts_with('/') ? target : folder_of(path) + target;
+    path = target.starts_with('/') ? target : folder_of(path).append(target);
   }
   return path;
 }
@@ -101,7 +101,7 @@ int named_descriptor(std::string_view path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(std::string path, std::string_view tag) : path_(std::move(path)) {
   buffer_.reserve(kBufferBytes);
   if (const int fd = named_descriptor(path_); fd >= 0) {
     fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -119,17 +119,17 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   }
   // A rename would replace a read-only file without asking.
   if (exists && ::access(path_.c_str(), W_OK) != 0) fail(errno);
-  open_temporary(follow_links(path_));
+  open_temporary(follow_links(path_), tag);
   // Some file systems have no permissions to set; that is no reason to refuse the file.
   if (exists) ::fchmod(fd_, existing.st_mode & 07777);
 }
 
-void AtomicFile::open_temporary(std::string target) {
+void AtomicFile::open_temporary(std::string target, std::string_view tag) {
   if (target.empty()) fail(ENOENT);
   if (target.ends_with('/')) fail(EISDIR);
   std::random_device random;
   std::string temporary =
-      fmt::format("{}.toto-{:08x}{:08x}.tmp", folder_of(target), random(), random());
+      fmt::format("{}.{}-{:08x}{:08x}.tmp", folder_of(target), tag, random(), random());
   if (temporary.size() >= PATH_MAX) fail(ENAMETOOLONG);
   PendingFile* pending = PendingFile::note(temporary);
   fd_ = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -20,7 +20,8 @@ class PendingFile;  // a slot of the registry behind remove_unfinished_files()
 /// and are written straight through. Every function throws Error write_failed (74).
 class AtomicFile {
  public:
-  explicit AtomicFile(std::string path);
+  /// The temporary file is called `.TAG-0123456789abcdef.tmp`, with random digits.
+  explicit AtomicFile(std::string path, std::string_view tag = "toto");
   ~AtomicFile();  ///< removes the temporary file unless committed
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -34,7 +35,7 @@ class AtomicFile {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  void open_temporary(std::string target);
+  void open_temporary(std::string target, std::string_view tag);
   void flush();
   void write_all(std::span<const std::byte> bytes);
   [[noreturn]] void fail(int error) const;

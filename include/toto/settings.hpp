@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings: how forecasts are run, where each value came from, and the one place where flags,
+// environment, presets and built-in values meet (docs/settings.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "toto/model.hpp"
+
+namespace toto {
+
+/// How the forward pass is run. All modes compute the same function.
+enum class Mode {
+  eager,            ///< "eager": the reference's order of operations, no plan: oracle and rollback
+  planned,          ///< "default": static memory, packed weights, fused operations
+  reduce_overhead,  ///< "reduce-overhead": and the whole forecast is one prepared list of
+                    ///< operations
+  max_autotune,     ///< "max-autotune": and kernel parameters are chosen by measurement
+};
+
+enum class Device { cpu, cuda, automatic };
+
+/// What is done with plans kept on disk.
+enum class CachePolicy {
+  prefer,  ///< used where there are any, and written
+  only,    ///< used; what is not there is an error (plan_cache_miss)
+  never,   ///< neither read nor written
+};
+
+/// Several settings under one name.
+enum class Preset { production, development, validation };
+
+/// What is logged as it happens.
+struct LogCategories {
+  bool plans = false;   ///< plans built, with the reason, and evicted
+  bool graphs = false;  ///< captures, splits and fallbacks
+  bool cache = false;   ///< the plan cache on disk
+  bool memory = false;  ///< sizes of arenas, batches split to fit
+  bool operator==(const LogCategories&) const = default;
+};
+
+enum class Source { flag, environment, preset, built_in };
+
+struct Origin {
+  Source source = Source::built_in;
+  std::string name;  ///< "--mode", "TOTO_COMPILE_MODE", "production"; built-in: why, or empty
+  bool operator==(const Origin&) const = default;
+};
+
+template <typename T>
+struct Setting {
+  T value{};
+  Origin origin;
+};
+
+struct Settings {
+  Setting<std::optional<Preset>> preset;
+  Setting<Mode> mode;
+  Setting<Device> device;
+  Setting<std::string> backend;  ///< on a CPU: "cpu", or "reference", the plain loops
+  Setting<Precision> precision;
+  Setting<int> threads;  ///< at least 1
+  Setting<std::uint64_t> seed;
+  Setting<std::string> model;           ///< empty: the model that ships with toto
+  Setting<std::string> plan_cache_dir;  ///< empty: no home folder, so no plan cache
+  Setting<CachePolicy> plan_cache;
+  Setting<std::size_t> max_plans;       ///< at least 1; the least recently used plan goes
+  Setting<std::uint64_t> memory_limit;  ///< bytes; 0: none
+  Setting<LogCategories> log;
+  Setting<bool> strict_counters;       ///< what should be 0 after warm-up and is not, is told
+  Setting<bool> deterministic_checks;  ///< the checks of the `validation` preset
+};
+
+/// Flags as they were typed; nothing where a flag was not given.
+struct SettingsFlags {
+  using Text = std::optional<std::string>;
+  Text preset;
+  Text mode;
+  Text device;
+  Text backend;
+  Text precision;
+  Text threads;
+  Text seed;
+  Text model;
+  Text plan_cache_dir;
+  Text plan_cache;
+  Text max_plans;
+  Text memory_limit;
+  Text log;
+  std::optional<bool> strict_counters;
+  std::optional<bool> deterministic_checks;
+};
+
+/// The value of a variable; nothing where it is unset.
+using EnvironmentLookup = std::function<std::optional<std::string>(const char* name)>;
+
+/// Flag > environment > preset > built-in; TOTO_DISABLE_COMPILE=1 makes the mode `eager` whatever
+/// the others say. An empty variable counts as unset, and a value that another one outranks is not
+/// looked at. `environment` empty: that of the process.
+///
+/// Throws Error: unknown_mode, unknown_device, unknown_backend, unknown_dtype, invalid_threads,
+/// invalid_seed, invalid_setting; exit status 2 for a flag and 78 for a variable. The message names
+/// flag or variable, what was found and what is valid.
+Settings resolve_settings(const SettingsFlags& flags = {},
+                          const EnvironmentLookup& environment = {});
+
+/// The environment variables that are read here, sorted; TORCH_COMPILE_MODE is not among them.
+std::span<const std::string_view> setting_variables();
+
+/// A setting for people and programs: "mode", "reduce-overhead", where from.
+struct SettingLine {
+  std::string_view name;
+  std::string value;
+  Origin origin;
+};
+std::vector<SettingLine> describe(const Settings& settings);
+
+/// "flag --mode", "environment TOTO_COMPILE_MODE", "preset production", "built-in".
+std::string describe(const Origin& origin);
+
+/// What a preset sets: {"mode", "eager"}, ...
+struct PresetLine {
+  std::string_view preset;
+  std::vector<SettingLine> settings;
+};
+std::vector<PresetLine> describe_presets();
+
+/// The words that users write and read.
+std::string_view word(Mode mode);
+std::string_view word(Device device);
+std::string_view word(Precision precision);
+std::string_view word(CachePolicy policy);
+std::string_view word(Preset preset);
+std::string_view word(Source source);
+
+}  // namespace toto
