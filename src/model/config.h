@@ -47,10 +47,11 @@ struct Toto1Config {
 /// The published architecture of Datadog/Toto-Open-Base-1.0.
 Toto1Config toto_open_base_1_0();
 
-/// Parses config.json. `where` names the file in errors. Unknown keys are appended to `warnings`,
-/// or an error where `strict`. Throws Error (78): invalid_json, duplicate_key, missing_key,
-/// invalid_value, unknown_key, unsupported_config.
-Toto1Config parse_toto1_config(std::string_view json, std::string_view where, bool strict,
+/// Parses the text of config.json. `where` names the file in errors. Unknown keys are appended to
+/// `warnings`, or an error where `strict`. Throws Error (78): invalid_utf8, invalid_json,
+/// duplicate_key, missing_key, invalid_value, unknown_key, unsupported_config, and
+/// config_tensor_mismatch for a size beyond what any checkpoint has tensors for.
+Toto1Config parse_toto1_config(std::string_view text, std::string_view where, bool strict,
                                std::vector<std::string>& warnings);
 
 /// The inverse, in the format of the published file (sorted keys, indent 2).

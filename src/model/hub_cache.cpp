@@ -109,7 +109,7 @@ std::string hub_snapshot(std::string_view id, std::string_view argument) {
   const std::string revision = main_revision(model);
   const std::vector<std::string> snapshots = snapshots_of(model);
   if (!revision.empty()) {
-    const std::string snapshot = (model / "snapshots" / revision).string();
+    std::string snapshot = (model / "snapshots" / revision).string();
     if (std::find(snapshots.begin(), snapshots.end(), snapshot) != snapshots.end()) return snapshot;
   } else if (snapshots.size() == 1) {
     return snapshots.front();

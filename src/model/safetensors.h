@@ -46,7 +46,7 @@ std::uint64_t safetensors_header_length(std::span<const std::byte> first, std::u
 /// Checks and reads the JSON of a header. Throws Error (65): invalid_utf8, invalid_json,
 /// duplicate_key, invalid_dtype, invalid_shape, invalid_offset, size_overflow, size_mismatch,
 /// file_size_mismatch.
-SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t file_bytes,
+SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t file_bytes,
                                            std::string_view where);
 
 /// Both, for a file in memory.

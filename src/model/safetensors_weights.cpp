@@ -2,8 +2,8 @@
 // A checkpoint on disk as a source of weights.
 #include <fmt/format.h>
 
-#include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "core/hash.h"
