@@ -82,8 +82,6 @@ Number parse_number(std::string_view text) {
   if (result.ec == std::errc::result_out_of_range) {
     if (is_huge(text)) return {NumberKind::not_finite, kNaN};
     value = 0.0;
-  } else if (result.ec != std::errc()) {
-    return {NumberKind::not_a_number, kNaN};
   }
   const float narrow = static_cast<float>(value);
   if (!std::isfinite(narrow)) return {NumberKind::not_finite, kNaN};

@@ -2,6 +2,9 @@
 // The example series are read as what they are.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <iostream>
+
 #include "read.h"
 
 namespace toto::data {
@@ -51,6 +54,32 @@ TEST(Examples, Weather) {
   const TimeSeries joint = read_csv(kFolder + "seattle_weather.csv", options).series.at(0);
   EXPECT_EQ(joint.id, "seattle_weather");
   EXPECT_EQ(joint.values.size(), 4U * 365U);
+}
+
+TEST(Examples, StandardInput) {
+  std::istringstream in("ds,a,b\n1,1,2\n2,3,4\n");
+  std::streambuf* const before = std::cin.rdbuf(in.rdbuf());
+  CsvOptions options;
+  options.joint = true;
+  const Dataset data = read_csv("-", options);
+  std::cin.rdbuf(before);
+  EXPECT_EQ(data.series.at(0).id, "stdin");
+}
+
+// The weather's own columns as what is known ahead: the last days of the table are the future.
+TEST(Examples, CovariatesFromAFile) {
+  CsvOptions all;
+  all.values = {"precipitation", "wind"};
+  const CovariateTable table = read_covariates(kFolder + "seattle_weather.csv", all);
+  std::istringstream in("date,temp_max\n2015-12-23,1\n2015-12-24,2\n2015-12-25,3\n");
+  Dataset data = read_csv(in, "past.csv");
+  add_future(data, table, 6, 2);
+  const TimeSeries& series = data.series.at(0);
+  EXPECT_THAT(series.variates, ElementsAre("temp_max", "precipitation", "wind"));
+  EXPECT_EQ(series.future_covariates.size(), 12U);
+  EXPECT_EQ(data.errors.size(), 0U);
+  add_future(data, table, 7, 2);  // a day more than there is
+  EXPECT_EQ(data.errors.at(0).error.code(), "missing_covariate");
 }
 
 }  // namespace

@@ -89,6 +89,22 @@ TEST(Malformed, AMissingColumnListsTheOthers) {
   EXPECT_THAT(error_of(header + "\n" + row + "\n", options), HasSubstr("\"c18\" and 81 more"));
 }
 
+TEST(Malformed, NanosecondsThatAreOneMillisecondAreDuplicates) {
+  EXPECT_EQ(
+      error_of("id,ds,y\na,1577836800000000001,1\na,1577836800000000002,2\n"),
+      "duplicate_timestamp dir/table.csv: two rows of series \"a\" are in the same millisecond "
+      "1577836800000000000");
+}
+
+TEST(Malformed, ATimestampIsExpectedAsInTheFirstRow) {
+  EXPECT_THAT(error_of("ds,y\nnow,1\n"), HasSubstr("expected YYYY-MM-DD, "));
+  EXPECT_THAT(error_of("ds,y\n1,1\nx,2\n"), HasSubstr("expected a whole number"));
+  EXPECT_THAT(error_of("ds,y\n1577836800.5,1\nx,2\n"), HasSubstr("expected epoch seconds"));
+  EXPECT_THAT(error_of("ds,y\n2020-01,1\nx,2\n"), HasSubstr("expected a month"));
+  EXPECT_THAT(error_of("ds,y\n2020-01-01,1\nx,2\n"), HasSubstr("expected a date written"));
+  EXPECT_THAT(error_of("ds,y\n2020-01-01 00:00,1\nx,2\n"), HasSubstr("expected a date and time"));
+}
+
 TEST(Malformed, ATableIsNamedByItsPath) {
   try {
     (void)read_csv(kFolder + "no_such_file.csv");
