@@ -16,13 +16,16 @@ std::vector<float> read(const WeightTable& weights, const std::string& name, std
   return values;
 }
 
+/// `exact`: kept in float32 whatever the type of the other weights. That is the way in and the way
+/// out, where few weights carry all of the signal.
 Matrix read_matrix(const WeightTable& weights, Backend& backend, const std::string& name,
-                   std::int64_t out, std::int64_t in, Epilogue use) {
+                   std::int64_t out, std::int64_t in, Epilogue use, bool exact = false) {
   const std::vector<float> bias = read(weights, name + ".bias", out);
   auto matrix = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(out * in));
   weights.read(name + ".weight", {matrix.get(), static_cast<std::size_t>(out * in)});
-  return backend.upload_matrix(std::move(matrix), static_cast<std::int32_t>(out),
-                               static_cast<std::int32_t>(in), bias, use);
+  const auto upload = exact ? &Backend::upload_exact_matrix : &Backend::upload_matrix;
+  return (backend.*upload)(std::move(matrix), static_cast<std::int32_t>(out),
+                           static_cast<std::int32_t>(in), bias, use);
 }
 
 /// File row c*D + e*H + h (head fastest) becomes row c*D + h*d + e (spec A2.1). `width` elements a
@@ -46,7 +49,7 @@ Toto1::Toto1(const Toto1Config& config, const WeightTable& weights,
              std::shared_ptr<Backend> backend, const Execution& execution)
     : config_(config), execution_(execution), backend_(std::move(backend)) {
   embed_ = read_matrix(weights, *backend_, "model.patch_embed.projection", config_.embed_dim,
-                       config_.patch_size, Epilogue::store);
+                       config_.patch_size, Epilogue::store, true);
   load_layers(weights);
   load_head(weights);
   if (weights.has_variate_labels()) load_labels(weights);
@@ -113,10 +116,10 @@ void Toto1::load_head(const WeightTable& weights) {
                                                               static_cast<std::size_t>(k)));
   }
   if (!execution_.fold_head) {
-    unembed_ =
-        read_matrix(weights, *backend_, "model.unembed", patch * width, width, Epilogue::store);
-    head_ = backend_->upload_matrix(std::move(head), static_cast<std::int32_t>(4 * k),
-                                    config_.embed_dim, head_bias, Epilogue::store);
+    unembed_ = read_matrix(weights, *backend_, "model.unembed", patch * width, width,
+                           Epilogue::store, true);
+    head_ = backend_->upload_exact_matrix(std::move(head), static_cast<std::int32_t>(4 * k),
+                                          config_.embed_dim, head_bias, Epilogue::store);
     return;
   }
   const auto unembed = read(weights, "model.unembed.weight", patch * width * width);
@@ -124,9 +127,9 @@ void Toto1::load_head(const WeightTable& weights) {
   FoldedHead folded =
       fold_head(unembed, unembed_bias, {head.get(), static_cast<std::size_t>(4 * k * width)},
                 head_bias, patch, width);
-  head_ =
-      backend_->upload_matrix(std::move(folded.weights), static_cast<std::int32_t>(patch * 4 * k),
-                              config_.embed_dim, folded.bias, Epilogue::store);
+  head_ = backend_->upload_exact_matrix(std::move(folded.weights),
+                                        static_cast<std::int32_t>(patch * 4 * k), config_.embed_dim,
+                                        folded.bias, Epilogue::store);
 }
 
 void Toto1::load_labels(const WeightTable& weights) {
