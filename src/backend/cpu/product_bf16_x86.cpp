@@ -9,12 +9,8 @@
 #include "backend/cpu/ceiling_kernels.h"
 #include "backend/cpu/product_kernels.h"
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
-#ifdef __clang__
-#pragma clang attribute push( \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"))), apply_to = function)
-#endif
+// Only these functions may use the instructions: the rest of the program runs everywhere.
+#define TOTO_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 
 namespace toto::cpu {
 namespace {
@@ -22,8 +18,8 @@ namespace {
 constexpr int kLanes = 16;
 
 template <int R>
-void tile(const void* a, std::size_t a_stride, const void* b, std::size_t steps, const void* next,
-          float* out) {
+TOTO_AVX512_BF16 void tile(const void* a, std::size_t a_stride, const void* b, std::size_t steps,
+                           const void* next, float* out) {
   const auto* panel = static_cast<const std::byte*>(b);
   const auto* rows = static_cast<const std::byte*>(a);
   const auto* ahead = static_cast<const std::byte*>(next);
@@ -55,7 +51,7 @@ void tile(const void* a, std::size_t a_stride, const void* b, std::size_t steps,
 }
 
 /// Nearest even. An odd row is followed by a zero, which the panel's padding multiplies.
-void narrow_row(const float* x, std::size_t n, void* to) {
+TOTO_AVX512_BF16 void narrow_row(const float* x, std::size_t n, void* to) {
   auto* y = static_cast<std::uint16_t*>(to);
   std::size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
@@ -71,7 +67,7 @@ void narrow_row(const float* x, std::size_t n, void* to) {
 
 constexpr int kChains = 12;
 
-float multiply_add(std::size_t steps) {
+TOTO_AVX512_BF16 float multiply_add(std::size_t steps) {
   __m512 sum[kChains];
   for (int i = 0; i < kChains; ++i) sum[i] = _mm512_set1_ps(static_cast<float>(i));
   const auto pair = (__m512bh)_mm512_set1_epi32(0);
@@ -100,8 +96,4 @@ const TileFormat kBf16PairFormat = {
 
 }  // namespace toto::cpu
 
-#ifdef __clang__
-#pragma clang attribute pop
-#endif
-#pragma GCC pop_options
 #endif
