@@ -58,7 +58,9 @@ def save(model: Toto, folder: pathlib.Path, dtype: torch.dtype) -> None:
         "model." + name: t.detach().cpu().to(dtype).contiguous()
         for name, t in model.state_dict().items()
     }
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    path = folder / "model.safetensors"
+    save_file(tensors, path, metadata={"format": "pt"})
+    path.chmod(0o644)  # the writer makes it private
     text = json.dumps(to_json(model.config), indent=2) + "\n"
     (folder / "config.json").write_text(text)
 

@@ -10,6 +10,7 @@ DECILES = np.isin(LEVELS, np.arange(1, 10) / 10)
 MEDIAN = 6
 INTERVALS = {50: (3, 9), 80: (1, 11), 95: (0, 12)}  # percent: positions in LEVELS
 MAX_CONTEXT = 4096
+MIN_CONTEXT = 32  # one patch: `toto` forecasts from no less
 MAX_WINDOWS = 12
 
 
@@ -41,7 +42,7 @@ class Window:
 def windows(series) -> list[Window]:
     """Up to 12 origins, evenly spaced over the second half, futures not overlapping."""
     n, h = len(series.values), series.horizon
-    first = max(n // 2, 2 * series.season + 2)
+    first = max(n // 2, 2 * series.season + 2, MIN_CONTEXT)
     count = int(np.clip((n - first) // h, 1, MAX_WINDOWS))
     stride = max(h, (n - h - first) // max(1, count - 1))
     ends = [n - h - k * stride for k in range(count)][::-1]
