@@ -36,6 +36,9 @@ T parse_choice(std::string_view text, std::string_view where,
               "expected one of " + valid + ", found '" + std::string(text) + "'", where);
 }
 
+/// `--output` of `--output,-o`.
+inline std::string_view first_name(std::string_view flag) { return flag.substr(0, flag.find(',')); }
+
 /// A flag whose value is a whole number within limits; `code` is that of the error.
 template <typename T>
 CLI::Option* add_whole(CLI::App& command, const std::string& flag, T& value, std::uint64_t least,
@@ -44,7 +47,7 @@ CLI::Option* add_whole(CLI::App& command, const std::string& flag, T& value, std
       .add_option_function<std::string>(
           flag,
           [&value, flag, least, most, code](const std::string& text) {
-            value = static_cast<T>(parse_whole(text, flag, code, least, most));
+            value = static_cast<T>(parse_whole(text, first_name(flag), code, least, most));
           },
           help)
       ->type_name("N");
@@ -59,7 +62,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& flag, T& value,
       .add_option_function<std::string>(
           flag,
           [&value, flag, choices](const std::string& text) {
-            value = parse_choice<T>(text, flag, choices);
+            value = parse_choice<T>(text, first_name(flag), choices);
           },
           help)
       ->type_name("WORD");

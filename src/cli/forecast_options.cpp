@@ -128,6 +128,9 @@ void add_result_options(CLI::App& command, ForecastRequest& request) {
       ->group(group);
 }
 
+// Standard output, devices and the pipes that a shell makes have none; they take CSV.
+bool has_suffix(const std::string& path) { return path != "-" && !path.starts_with("/dev/"); }
+
 void check_suffix(const std::string& path, std::string_view flag, std::string_view first,
                   std::string_view second = {}) {
   if (path.empty() || path.ends_with(first)) return;
@@ -162,8 +165,8 @@ void add_forecast_options(CLI::App& command, Session& session, ForecastRequest& 
 void settle(ForecastRequest& request) {
   request.forecast.keep_samples = !request.output_samples.empty();
 
-  if (request.output != "-") check_suffix(request.output, "--output", ".csv", ".json");
-  if (request.output_samples != "-") {
+  if (has_suffix(request.output)) check_suffix(request.output, "--output", ".csv", ".json");
+  if (has_suffix(request.output_samples)) {
     check_suffix(request.output_samples, "--output-samples", ".csv");
   }
   check_suffix(request.plot, "--plot", ".svg", ".html");

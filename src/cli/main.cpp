@@ -28,27 +28,36 @@ CLI::App* innermost(CLI::App& app) {
   return at;
 }
 
+// An argument that nothing takes: a flag that does not exist, a command misspelt, one file too
+// many.
+Error unexpected(CLI::App* command, const std::string& argument) {
+  const std::string remedy = "see " + full_name(command) + " --help";
+  const bool flag = argument.starts_with("-");
+  std::vector<std::string> known;
+  if (flag) {
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+  } else {
+    for (const CLI::App* sub : command->get_subcommands({})) known.push_back(sub->get_name());
+  }
+  const std::string_view near = closest(argument.substr(0, argument.find('=')), known);
+  return {ExitStatus::usage,
+          flag            ? "unknown_flag"
+          : known.empty() ? "unexpected_argument"
+                          : "unknown_command",
+          "nothing here is called '" + argument + "'", full_name(command),
+          near.empty() ? remedy : "did you mean " + std::string(near) + "? " + remedy};
+}
+
 Error usage_error(CLI::App& app, const CLI::ParseError& error) {
   CLI::App* const command = innermost(app);
-  const std::string remedy = "see " + full_name(command) + " --help";
   const auto extras = command->remaining(true);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
-    const std::string& extra = extras.front();
-    if (!extra.starts_with("-")) {
-      return {ExitStatus::usage, "unexpected_argument", "did not expect '" + extra + "'",
-              full_name(command), remedy};
-    }
-    std::vector<std::string> flags;
-    for (const CLI::Option* option : command->get_options()) {
-      for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-    }
-    const std::string_view near = closest(extra.substr(0, extra.find('=')), flags);
-    return {ExitStatus::usage, "unknown_flag", "there is no flag " + extra, full_name(command),
-            near.empty() ? remedy : "did you mean " + std::string(near) + "? " + remedy};
-  }
+  if (!extras.empty()) return unexpected(command, extras.front());
   std::string message = error.what();
   std::replace(message.begin(), message.end(), '\n', ' ');
-  return {ExitStatus::usage, "usage", message, full_name(command), remedy};
+  return {ExitStatus::usage, "usage", message, full_name(command),
+          "see " + full_name(command) + " --help"};
 }
 
 int run(int argc, char** argv) {
