@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "toto/model.hpp"
+#include "toto/settings.hpp"
 
 namespace toto {
 
@@ -89,8 +90,13 @@ struct ForecasterOptions {
   std::uint64_t memory_limit = 0;  ///< bytes of working memory, weights excluded; 0: no limit.
                                    ///< Batches are split to fit, with the same bits
   std::size_t max_plans = 256;     ///< the least recently used goes first
-  /// Called with one line for each plan built, evicted or split.
+  /// Called with one line for each plan built, evicted or split, each kernel tuned, each entry of
+  /// the plan cache used.
   std::function<void(std::string_view)> plan_log;
+  /// The plan cache on disk (docs/settings.md): shapes that were planned before are planned again
+  /// at once, and what `max-autotune` measured is used again. Empty: none.
+  std::string plan_cache_dir;
+  CachePolicy plan_cache = CachePolicy::prefer;
 };
 
 /// What the machine did. Counts since the forecaster was made; times in seconds.

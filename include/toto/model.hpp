@@ -58,13 +58,20 @@ enum class Precision {
              ///< float32
 };
 
+/// How the forward pass is run. All modes compute the same function (docs/settings.md).
+enum class Mode {
+  eager,            ///< "eager": the reference's order of operations, no plan: oracle and rollback
+  planned,          ///< "default": static memory, packed weights, fused operations
+  reduce_overhead,  ///< "reduce-overhead": and threads stay awake from one operation to the next
+  max_autotune,     ///< "max-autotune": and kernel parameters are chosen by measurement
+};
+
 struct LoadOptions {
   std::string backend = "cpu";  ///< "cpu", or "reference": plain loops, slow
   Precision precision = Precision::float32;
   int threads = 0;  ///< of the cpu backend; 0: one for each available core
   std::string isa;  ///< instruction set by name, for tests; empty: the best of this machine
-  /// The reference's order of operations: the context once per trajectory, nothing folded, no plan.
-  bool eager = false;
+  Mode mode = Mode::reduce_overhead;
 };
 
 /// A model in memory: immutable, shared, safe to use from many threads.

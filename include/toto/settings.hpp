@@ -16,15 +16,6 @@
 
 namespace toto {
 
-/// How the forward pass is run. All modes compute the same function.
-enum class Mode {
-  eager,            ///< "eager": the reference's order of operations, no plan: oracle and rollback
-  planned,          ///< "default": static memory, packed weights, fused operations
-  reduce_overhead,  ///< "reduce-overhead": and the whole forecast is one prepared list of
-                    ///< operations
-  max_autotune,     ///< "max-autotune": and kernel parameters are chosen by measurement
-};
-
 enum class Device { cpu, cuda, automatic };
 
 /// What is done with plans kept on disk.

@@ -165,6 +165,13 @@ class Backend {
     return upload_matrix(std::move(take), out, in, bias, use);
   }
 
+  /// Ways to carry out a product: 0 .. candidates-1, of which 0 is used until another is chosen.
+  /// They differ in speed only: none changes a bit.
+  [[nodiscard]] virtual int product_candidates() const { return 1; }
+  virtual void choose_product(const Matrix& /*w*/, int /*candidate*/) {}
+  /// The instruction set or architecture of the kernels.
+  [[nodiscard]] virtual std::string_view isa() const { return "generic"; }
+
   // --- scaler (spec A4) ---
 
   /// x [rows][P] raw values, mask [rows][P] (1 = observed); label rows are ignored and become 0.

@@ -21,11 +21,11 @@ void pause() {
 
 }  // namespace
 
-ThreadTeam::ThreadTeam(int threads) {
+ThreadTeam::ThreadTeam(int threads, bool spin) {
   const int cores = available_cores();
   const int size = threads > 0 ? threads : cores;
   // With more threads than cores, a spinning thread keeps the core from the one it waits for.
-  spin_ = size > cores ? std::chrono::nanoseconds{0} : std::chrono::nanoseconds{kSpin};
+  spin_ = size > cores || !spin ? std::chrono::nanoseconds{0} : std::chrono::nanoseconds{kSpin};
   workers_.reserve(static_cast<std::size_t>(size - 1));
   try {
     for (int thread = 1; thread < size; ++thread) {

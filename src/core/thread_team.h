@@ -36,7 +36,8 @@ constexpr Range share(std::int64_t count, std::int64_t parts, std::int64_t index
 class ThreadTeam {
  public:
   /// The calling thread is number 0, so `threads` - 1 are started. 0: one for each available core.
-  explicit ThreadTeam(int threads);
+  /// Without `spin` a thread that has nothing to do sleeps at once.
+  explicit ThreadTeam(int threads, bool spin = true);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;

@@ -10,8 +10,8 @@
 
 namespace toto {
 
-void Engine::run(std::span<const Series> series, const Generation& g, const Limits& limits,
-                 Sink& sink) {
+/// What a request says about every call.
+void Engine::take(const Generation& g) {
   patch_ = net_.config().patch_size;
   horizon_ = g.horizon;
   patches_ = static_cast<std::int32_t>((horizon_ + static_cast<std::size_t>(patch_) - 1) /
@@ -20,6 +20,36 @@ void Engine::run(std::span<const Series> series, const Generation& g, const Limi
   align_ = g.align;
   share_ = net_.execution().share_prefix;
   again_ = !share_ && !g.cached;
+}
+
+/// How many series, from `first` on, go through the network together.
+std::size_t Engine::chunk_size(std::span<const Series> series, std::size_t first,
+                               const Limits& limits) const {
+  std::size_t count = 0;
+  std::int64_t rows = 0;
+  while (first + count < series.size()) {
+    const Series& s = series[first + count];
+    rows += static_cast<std::int64_t>(s.variates) * (context_tokens(s, patch_, align_) + labels_);
+    if (count > 0 && rows > limits.rows) break;
+    ++count;
+  }
+  return count;
+}
+
+void Engine::plan(std::span<const Series> series, const Generation& g, const Limits& limits) {
+  take(g);
+  for (std::size_t first = 0; first < series.size();) {
+    const std::size_t count = chunk_size(series, first, limits);
+    const Chunk chunk = measure(series, first, count);
+    std::int32_t batch = first_batch(chunk, g, limits);
+    acquire(series, chunk, g, batch);  // what does not fit is split when it is run
+    first += count;
+  }
+}
+
+void Engine::run(std::span<const Series> series, const Generation& g, const Limits& limits,
+                 Sink& sink) {
+  take(g);
   {
     const Stopwatch watch(prepare_seconds_);
     for (const Series& s : series) check_series(s, patch_, align_, horizon_);
@@ -28,16 +58,8 @@ void Engine::run(std::span<const Series> series, const Generation& g, const Limi
   total_ = series.size() * static_cast<std::size_t>(std::max(g.trajectories, 1)) *
            static_cast<std::size_t>(patches_);
   sink.progress(0, total_);
-  std::size_t first = 0;
-  while (first < series.size()) {
-    std::size_t count = 0;
-    std::int64_t rows = 0;
-    while (first + count < series.size()) {
-      const Series& s = series[first + count];
-      rows += static_cast<std::int64_t>(s.variates) * (context_tokens(s, patch_, align_) + labels_);
-      if (count > 0 && rows > limits.rows) break;
-      ++count;
-    }
+  for (std::size_t first = 0; first < series.size();) {
+    const std::size_t count = chunk_size(series, first, limits);
     run_range(series, g, limits, first, count, sink);
     first += count;
   }

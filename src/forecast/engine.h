@@ -77,6 +77,9 @@ class Engine {
   void run(std::span<const Series> series, const Generation& generation, const Limits& limits,
            Sink& sink);
 
+  /// Builds the plans that run() would need; nothing is computed, and values may be missing.
+  void plan(std::span<const Series> series, const Generation& generation, const Limits& limits);
+
   void count(Counters& counters) const;
 
  private:
@@ -91,6 +94,9 @@ class Engine {
   enum class Kind { context, further };  // which call
 
   // engine.cpp: the loop
+  void take(const Generation& g);
+  [[nodiscard]] std::size_t chunk_size(std::span<const Series> series, std::size_t first,
+                                       const Limits& limits) const;
   void run_range(std::span<const Series> series, const Generation& g, const Limits& limits,
                  std::size_t first, std::size_t count, Sink& sink);
   [[nodiscard]] Chunk measure(std::span<const Series> series, std::size_t first,

@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "core/stopwatch.h"
+#include "forecast/autotune.h"
 #include "forecast/collect.h"
 #include "forecast/engine.h"
 #include "forecast/plan_table.h"
 #include "model/model_impl.h"
+#include "plan/plan_cache.h"
 #include "toto/forecast.hpp"
 
 namespace toto {
@@ -50,8 +52,66 @@ struct Forecaster::Impl {
         net(*model.impl().net),
         plans(net, options),
         engine(net, plans),
-        collector(net.backend(), net.config()) {
+        collector(net.backend(), net.config()),
+        cache(options.plan_cache_dir,
+              options.plan_cache_dir.empty() ? CachePolicy::never : options.plan_cache,
+              [this](std::string_view message) { plans.log(message); }) {
     latencies.reserve(kLatencies);
+    key.model = model.impl().content_hash;
+    key.isa = net.backend().isa();
+    key.type = word(model.impl().precision);
+    key.device = net.backend().name();
+  }
+
+  /// What earlier runs have left: kernel choices and shapes.
+  void start() {
+    const bool tune = model.impl().mode == Mode::max_autotune;
+    if (model.impl().mode == Mode::eager) return;
+    std::optional<PlanEntry> found = cache.load(key);
+    if (found) {
+      ++cache_loads;
+      plans.log(fmt::format("plan cache: {} shapes, {} kernel choices", found->shapes.size(),
+                            found->choices.size()));
+      entry = std::move(*found);
+    }
+    const std::scoped_lock turn(model.impl().turn);
+    if (tune && !model.impl().tuned) {
+      entry.choices = autotune(
+          net, std::move(entry.choices), [this](std::string_view line) { plans.log(line); },
+          autotune_runs);
+      model.impl().tuned = true;
+      if (autotune_runs > 0) cache.store(key, entry);
+    }
+    for (const PlanShape& shape : entry.shapes) plan(shape);
+  }
+
+  /// Builds the plan of a shape without running it.
+  void plan(const PlanShape& shape) {
+    std::vector<Series> series(shape.batch);
+    for (Series& s : series) {
+      s.variates = shape.variates;
+      s.steps = shape.context;
+    }
+    Generation g;
+    g.horizon = shape.horizon;
+    g.trajectories = static_cast<std::int32_t>(shape.samples);
+    engine.plan(series, g, Limits{});
+  }
+
+  /// Tells the plan cache about a shape that had to be planned.
+  void remember_shape(std::span<const Series> series, const Generation& g) {
+    PlanShape shape;
+    shape.batch = static_cast<std::uint32_t>(series.size());
+    shape.horizon = static_cast<std::uint32_t>(g.horizon);
+    shape.samples = static_cast<std::uint32_t>(g.trajectories);
+    for (const Series& s : series) {
+      shape.variates = std::max(shape.variates, static_cast<std::uint32_t>(s.variates));
+      shape.context = std::max(shape.context, static_cast<std::uint32_t>(s.steps));
+    }
+    if (std::find(entry.shapes.begin(), entry.shapes.end(), shape) != entry.shapes.end()) return;
+    entry.shapes.insert(entry.shapes.begin(), shape);
+    if (entry.shapes.size() > kKeptShapes) entry.shapes.pop_back();
+    cache.store(key, entry);
   }
 
   void check_ids(std::span<const Series> series) {
@@ -86,10 +146,18 @@ struct Forecaster::Impl {
   std::vector<double> latencies;  // of the last calls, seconds
   std::uint64_t calls = 0;
   std::uint64_t series_done = 0;
+
+  static constexpr std::size_t kKeptShapes = 32;
+  PlanCache cache;
+  PlanCacheKey key;
+  PlanEntry entry;  // what the cache knows about this model, as far as this process has seen
+  std::uint64_t cache_loads = 0, autotune_runs = 0;
 };
 
 Forecaster::Forecaster(Model model, const ForecasterOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(model), options)) {}
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {
+  impl_->start();
+}
 Forecaster::~Forecaster() = default;
 Forecaster::Forecaster(Forecaster&&) noexcept = default;
 Forecaster& Forecaster::operator=(Forecaster&&) noexcept = default;
@@ -124,7 +192,9 @@ void Forecaster::forecast(std::span<const Series> series, const ForecastOptions&
     generation.cached = options.decode == Decode::cached;
     generation.seed = options.seed;
     generation.align = options.align;
+    const std::uint64_t builds = impl_->plans.builds();
     impl_->engine.run(series, generation, Limits{}, collector);
+    if (impl_->plans.builds() != builds) impl_->remember_shape(series, generation);
   }
   impl_->remember(seconds);
   impl_->series_done += series.size();
@@ -164,6 +234,8 @@ Counters Forecaster::counters() const {
   counters.series = impl_->series_done;
   impl_->plans.count(counters);
   impl_->engine.count(counters);
+  counters.cache_loads = impl_->cache_loads;
+  counters.autotune_runs = impl_->autotune_runs;
   counters.thread_parks = impl_->net.backend().thread_parks();
   std::vector<double> sorted = impl_->latencies;
   std::sort(sorted.begin(), sorted.end());

@@ -31,6 +31,7 @@ class PlanTable {
   [[nodiscard]] std::size_t bytes_for(const Capacity& need) const;
   [[nodiscard]] std::uint64_t memory_limit() const { return options_.memory_limit; }
 
+  [[nodiscard]] std::uint64_t builds() const { return builds_; }
   /// Fills what belongs to plans.
   void count(Counters& counters) const;
   void log(std::string_view line) const;

@@ -22,7 +22,8 @@ std::shared_ptr<Backend> make_backend(const LoadOptions& options) {
                   "use float32 or bfloat16, or the reference backend");
     }
     return make_cpu_backend(
-        {options.threads, narrow ? CpuWeights::bf16 : CpuWeights::f32, options.isa});
+        {options.threads, narrow ? CpuWeights::bf16 : CpuWeights::f32, options.isa,
+         options.mode == Mode::reduce_overhead || options.mode == Mode::max_autotune});
   }
   throw Error(ExitStatus::usage, "unknown_backend", "no backend '" + options.backend + "'", {},
               "valid backends: cpu, reference");

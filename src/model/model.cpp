@@ -16,8 +16,12 @@ Model build(ModelInfo info, const Toto1Config& config, const WeightTable& weight
             const LoadOptions& options) {
   auto impl = std::make_shared<Model::Impl>();
   impl->info = std::move(info);
-  impl->net = std::make_unique<Toto1>(config, weights, make_backend(options),
-                                      options.eager ? Execution::eager() : Execution{});
+  impl->mode = options.mode;
+  impl->precision = options.precision;
+  impl->content_hash = weights.source().content_hash();
+  impl->net =
+      std::make_unique<Toto1>(config, weights, make_backend(options),
+                              options.mode == Mode::eager ? Execution::eager() : Execution{});
   return Model(std::move(impl));
 }
 

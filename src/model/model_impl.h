@@ -13,6 +13,10 @@ namespace toto {
 struct Model::Impl {
   ModelInfo info;
   std::unique_ptr<Toto1> net;
+  Mode mode = Mode::reduce_overhead;
+  Precision precision = Precision::float32;
+  std::string content_hash;    // of the weights
+  mutable bool tuned = false;  // max-autotune has chosen kernel parameters; under `turn`
   /// A backend has one set of scratch memory and one team of threads: forecasts take turns.
   mutable std::mutex turn;
 };

@@ -163,6 +163,18 @@ ScalerSpec Toto1::scaler_spec() const {
   return spec;
 }
 
+void Toto1::for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& visit) const {
+  visit(embed_, Epilogue::store);
+  for (const Layer& layer : layers_) {
+    visit(layer.qkv, Epilogue::store);
+    visit(layer.out, Epilogue::residual);
+    visit(layer.mlp_in, Epilogue::gated);
+    visit(layer.mlp_out, Epilogue::residual);
+  }
+  if (unembed_.weights != nullptr) visit(unembed_, Epilogue::store);
+  visit(head_, Epilogue::store);
+}
+
 void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
                     const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,
                     const LayerObserver* observer) const {

@@ -63,6 +63,8 @@ class Toto1 {
   [[nodiscard]] std::int32_t time_layers() const { return time_layers_; }
   [[nodiscard]] bool has_labels() const { return labels_ != nullptr; }
   [[nodiscard]] ScalerSpec scaler_spec() const;
+  /// Calls visit(matrix, epilogue) for every matrix that forward() multiplies with.
+  void for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& visit) const;
 
  private:
   struct Layer {

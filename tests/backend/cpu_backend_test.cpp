@@ -20,7 +20,7 @@ TEST(CpuBackend, MakesTheBestByDefault) {
   EXPECT_EQ(backend->name(), "cpu");
   EXPECT_EQ(backend->element_size(), sizeof(float));
   const auto& made = dynamic_cast<const cpu::CpuBackend&>(*backend);
-  EXPECT_EQ(made.isa(), cpu::available_isas().front());
+  EXPECT_EQ(made.instruction_set(), cpu::available_isas().front());
   EXPECT_EQ(made.team().size(), available_cores());
 }
 
@@ -28,7 +28,7 @@ TEST(CpuBackend, ObeysNames) {
   for (const cpu::Isa isa : cpu::available_isas()) {
     const auto backend = make_cpu_backend({3, CpuWeights::bf16, std::string(cpu::isa_name(isa))});
     const auto& made = dynamic_cast<const cpu::CpuBackend&>(*backend);
-    EXPECT_EQ(made.isa(), isa);
+    EXPECT_EQ(made.instruction_set(), isa);
     EXPECT_EQ(made.weights(), CpuWeights::bf16);
     EXPECT_EQ(made.team().size(), 3);
   }

@@ -36,6 +36,9 @@ inline Model make_model(const Toto1Config& config, bool labels = false,
                             config);
   auto impl = std::make_shared<Model::Impl>();
   impl->info.name = "small";
+  impl->mode = options.mode;
+  impl->precision = options.precision;
+  impl->content_hash = "small";
   impl->net = std::make_unique<Toto1>(config, weights, make_backend(options), execution);
   return Model(std::move(impl));
 }

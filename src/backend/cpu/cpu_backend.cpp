@@ -3,19 +3,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "backend/cpu/product.h"
 #include "toto/error.hpp"
 
 namespace toto::cpu {
 
-CpuBackend::CpuBackend(Isa isa, CpuWeights weights, int threads)
+CpuBackend::CpuBackend(Isa isa, CpuWeights weights, int threads, bool spin)
     : isa_(isa),
       weights_(weights),
       products_(product_kernels(isa)),
       rows_(row_kernels(isa)),
       attention_(attention_kernels(isa)),
-      team_(threads),
+      team_(threads, spin),
       scratch_(team_.size()) {
   scratch_.reserve(sizeof(AttentionScratch));
 }
@@ -62,6 +63,14 @@ Matrix CpuBackend::upload_exact_matrix(std::unique_ptr<float[]> take, std::int32
   return pack(products_.f32, take.get(), out, in, bias, use);
 }
 
+int CpuBackend::product_candidates() const { return static_cast<int>(std::size(kBlockRows)); }
+
+void CpuBackend::choose_product(const Matrix& w, int candidate) {
+  const auto same = [&](const auto& matrix) { return matrix.get() == w.weights; };
+  const auto at = std::find_if(matrices_.begin(), matrices_.end(), same);
+  (*at)->block_rows = kBlockRows[candidate];
+}
+
 Matrix CpuBackend::pack(const TileFormat& format, const float* weights, std::int32_t out,
                         std::int32_t in, std::span<const float> bias, Epilogue use) {
   scratch_.reserve(prepared_bytes(format, in));
@@ -95,7 +104,7 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
                 "the number of threads must be 1 to " + std::to_string(cpu::kMaxThreads) +
                     ", or 0 for the available cores; it is " + std::to_string(options.threads));
   }
-  return std::make_unique<cpu::CpuBackend>(isa, options.weights, options.threads);
+  return std::make_unique<cpu::CpuBackend>(isa, options.weights, options.threads, options.spin);
 }
 
 }  // namespace toto

@@ -33,6 +33,9 @@ struct CpuOptions {
   int threads = 0;  // 0: one for each available core
   CpuWeights weights = CpuWeights::f32;
   std::string isa;  // empty: the best of this machine
+  /// Threads stay awake for a moment between operations; otherwise they sleep at once, which leaves
+  /// the processor to others and costs a few microseconds for each operation.
+  bool spin = true;
 };
 
 /// Throws Error (2): invalid_isa, invalid_threads.
@@ -44,12 +47,15 @@ inline constexpr int kMaxThreads = 1024;
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(Isa isa, CpuWeights weights, int threads);
+  CpuBackend(Isa isa, CpuWeights weights, int threads, bool spin = true);
 
   [[nodiscard]] std::string_view name() const override { return "cpu"; }
   [[nodiscard]] std::size_t element_size() const override { return sizeof(float); }
   [[nodiscard]] double weight_size() const override { return weights_ == CpuWeights::bf16 ? 2 : 4; }
-  [[nodiscard]] Isa isa() const { return isa_; }
+  [[nodiscard]] Isa instruction_set() const { return isa_; }
+  [[nodiscard]] std::string_view isa() const override { return isa_name(isa_); }
+  [[nodiscard]] int product_candidates() const override;
+  void choose_product(const Matrix& w, int candidate) override;
   [[nodiscard]] CpuWeights weights() const { return weights_; }
   [[nodiscard]] ThreadTeam& team() const { return team_; }
 

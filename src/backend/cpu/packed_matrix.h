@@ -24,7 +24,8 @@ struct PackedMatrix {
   bool gated = false;
   std::int32_t in = 0;  // K
   std::int32_t units = 0;
-  std::size_t steps = 0;  // of a tile: K, or K/2 rounded up
+  std::int32_t block_rows = 64;  // kBlockRows of product.h; no bit depends on it
+  std::size_t steps = 0;         // of a tile: K, or K/2 rounded up
   std::size_t panel_bytes = 0;
   const std::byte* panels = nullptr;
   const float* bias = nullptr;

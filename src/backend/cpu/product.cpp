@@ -48,8 +48,8 @@ class Worker {
       : p_(p), part_(part), m_(*p.weights), format_(*p.weights->format), prepared_(scratch) {}
 
   void run() {
-    for (std::int64_t row = part_.rows.begin; row < part_.rows.end; row += kBlockRows) {
-      block(row, std::min<std::int64_t>(kBlockRows, part_.rows.end - row));
+    for (std::int64_t row = part_.rows.begin; row < part_.rows.end; row += m_.block_rows) {
+      block(row, std::min<std::int64_t>(m_.block_rows, part_.rows.end - row));
     }
   }
 
@@ -126,7 +126,7 @@ class Worker {
 }  // namespace
 
 std::size_t prepared_bytes(const TileFormat& format, std::int32_t in) {
-  return format.input_bytes == 0 ? 0 : kBlockRows * prepared_stride(format, in);
+  return format.input_bytes == 0 ? 0 : kMaxBlockRows * prepared_stride(format, in);
 }
 
 void multiply(const Product& product, ThreadTeam& team, const ScratchSet& scratch) {

@@ -14,8 +14,9 @@
 namespace toto::cpu {
 
 /// Rows of the input that are worked on together: they stay in the second-level cache while the
-/// panels stream past.
-inline constexpr std::int32_t kBlockRows = 64;
+/// panels stream past. The candidates of choose_product().
+inline constexpr std::int32_t kBlockRows[] = {64, 32, 96, 128, 256};
+inline constexpr std::int32_t kMaxBlockRows = 256;
 
 /// Scratch memory that multiply() needs for inputs of that many columns, in bytes.
 std::size_t prepared_bytes(const TileFormat& format, std::int32_t in);
