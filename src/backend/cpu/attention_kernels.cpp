@@ -21,8 +21,8 @@ using cpu::AttentionShape;
 using cpu::TimeTask;
 using cpu::VariateTask;
 
-constexpr std::size_t kChunk = 3 * kLanes;  // keys merged at a time: the columns of a panel
-constexpr int kWeighRows = 4;               // rows weighed together, so that values are read once
+constexpr std::size_t kChunk = cpu::kKeyChunk;
+constexpr int kRows = 4;  // queries worked on together, so that keys and values are read once
 
 struct Softmax {
   float highest = -std::numeric_limits<float>::infinity();
@@ -44,8 +44,27 @@ struct Picked {
   }
 };
 
-/// logits[j] = query . key(j), j < n. Keys are taken four at a time only to have four sums in
-/// flight; up to three more logits are written.
+/// The four sums s0 .. s3, in the first four lanes.
+HWY_INLINE Vec sums_of(Vec s0, Vec s1, Vec s2, Vec s3) {
+  const Floats d;
+  const hn::Repartition<double, Floats> d2;
+  const auto wide = [&](Vec v) { return hn::BitCast(d2, v); };
+  // In each block of 128 bits: two sums of two lanes each, then four sums of all four.
+  const Vec a = hn::Add(hn::InterleaveLower(d, s0, s1), hn::InterleaveUpper(d, s0, s1));
+  const Vec b = hn::Add(hn::InterleaveLower(d, s2, s3), hn::InterleaveUpper(d, s2, s3));
+  Vec sum = hn::Add(hn::BitCast(d, hn::InterleaveLower(d2, wide(a), wide(b))),
+                    hn::BitCast(d, hn::InterleaveUpper(d2, wide(a), wide(b))));
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  sum = hn::Add(sum, hn::SwapAdjacentBlocks(sum));
+#endif
+#if HWY_TARGET == HWY_AVX3
+  sum = hn::Add(sum, hn::ReverseBlocks(d, sum));
+#endif
+  return sum;
+}
+
+/// logits[j] = query . key(j), j < n. Keys are taken four at a time to have four sums in flight; up
+/// to a vector more is written.
 template <typename Rows>
 HWY_INLINE void dots(const float* query, const Rows& key, std::size_t n, std::size_t d,
                      float* logits) {
@@ -66,10 +85,7 @@ HWY_INLINE void dots(const float* query, const Rows& key, std::size_t n, std::si
       s2 = hn::MulAdd(q, load(k2), s2);
       s3 = hn::MulAdd(q, load(k3), s3);
     });
-    logits[j] = sum_of(s0);
-    logits[j + 1] = sum_of(s1);
-    logits[j + 2] = sum_of(s2);
-    logits[j + 3] = sum_of(s3);
+    hn::StoreU(sums_of(s0, s1, s2, s3), Floats(), logits + j);
   }
 }
 
@@ -77,7 +93,8 @@ HWY_INLINE void dots(const float* query, const Rows& key, std::size_t n, std::si
 /// all that was weighed before must be multiplied with.
 HWY_INLINE float soften(float* logits, std::size_t n, float scale, Softmax& softmax) {
   const Floats d;
-  std::fill(logits + n, logits + kChunk, -std::numeric_limits<float>::infinity());
+  const std::size_t whole = (n + kLanes - 1) / kLanes * kLanes;
+  std::fill(logits + n, logits + whole, -std::numeric_limits<float>::infinity());
   Vec largest = hn::Set(d, softmax.highest);
   for (std::size_t i = 0; i < n; i += kLanes) {
     const Vec v = hn::Mul(hn::Load(d, logits + i), hn::Set(d, scale));
@@ -97,29 +114,31 @@ HWY_INLINE float soften(float* logits, std::size_t n, float scale, Softmax& soft
   return correction;
 }
 
-/// Columns c .. of out[r] = correction[r] * out[r] + sum over j of weights[r][j] * value(j).
+/// Columns c .. of out[r] = correction[r] * out[r] + sum over j of weights[r][j] * row(j); without
+/// `correction`, nothing but the sum. The sum is one chain in the order of j.
 template <int R, int C, typename Rows, typename Load, typename Store>
-HWY_INLINE void weigh_columns(const float* weights, const float* correction, const Rows& value,
-                              std::size_t n, float* const* out, std::size_t c, const Load& load,
-                              const Store& store) {
+HWY_INLINE void combine_columns(const float* const* weights, const float* correction,
+                                const Rows& row, std::size_t n, float* const* out, std::size_t c,
+                                const Load& load, const Store& store) {
   const Floats d;
   Vec sum[R][C];
 #pragma GCC unroll 4
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int i = 0; i < C; ++i) {
-      sum[r][i] = hn::Mul(load(out[r] + c + static_cast<std::size_t>(i) * kLanes),
-                          hn::Set(d, correction[r]));
+      const float* at = out[r] + c + static_cast<std::size_t>(i) * kLanes;
+      sum[r][i] =
+          correction == nullptr ? hn::Zero(d) : hn::Mul(load(at), hn::Set(d, correction[r]));
     }
   }
   for (std::size_t j = 0; j < n; ++j) {
-    const float* v = value(j) + c;
+    const float* v = row(j) + c;
     Vec part[C];
 #pragma GCC unroll 4
     for (int i = 0; i < C; ++i) part[i] = load(v + static_cast<std::size_t>(i) * kLanes);
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
-      const Vec w = hn::Set(d, weights[static_cast<std::size_t>(r) * kChunk + j]);
+      const Vec w = hn::Set(d, weights[r][j]);
 #pragma GCC unroll 4
       for (int i = 0; i < C; ++i) sum[r][i] = hn::MulAdd(w, part[i], sum[r][i]);
     }
@@ -133,24 +152,26 @@ HWY_INLINE void weigh_columns(const float* weights, const float* correction, con
   }
 }
 
+/// The same for all `columns`.
 template <int R, typename Rows>
-HWY_INLINE void weigh(const float* weights, const float* correction, const Rows& value,
-                      std::size_t n, float* const* out, std::size_t dim) {
+HWY_INLINE void combine(const float* const* weights, const float* correction, const Rows& row,
+                        std::size_t n, float* const* out, std::size_t columns) {
   const Floats d;
-  constexpr int kWide = kLanes == 16 ? 4 : 2;  // vectors at a time: as the registers allow
+  constexpr int kWide =
+      HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4 ? 2 : 4;  // of 16 registers
   const auto load = [&](const float* p) { return hn::LoadU(d, p); };
   const auto store = [&](Vec v, float* p) { hn::StoreU(v, d, p); };
   std::size_t c = 0;
-  for (; c + kWide * kLanes <= dim; c += kWide * kLanes) {
-    weigh_columns<R, kWide>(weights, correction, value, n, out, c, load, store);
+  for (; c + kWide * kLanes <= columns; c += kWide * kLanes) {
+    combine_columns<R, kWide>(weights, correction, row, n, out, c, load, store);
   }
-  for (; c + kLanes <= dim; c += kLanes) {
-    weigh_columns<R, 1>(weights, correction, value, n, out, c, load, store);
+  for (; c + kLanes <= columns; c += kLanes) {
+    combine_columns<R, 1>(weights, correction, row, n, out, c, load, store);
   }
-  if (c < dim) {
-    weigh_columns<R, 1>(
-        weights, correction, value, n, out, c, [&](const float* p) { return load_n(p, dim - c); },
-        [&](Vec v, float* p) { store_n(v, p, dim - c); });
+  if (c < columns) {
+    combine_columns<R, 1>(
+        weights, correction, row, n, out, c, [&](const float* p) { return load_n(p, columns - c); },
+        [&](Vec v, float* p) { store_n(v, p, columns - c); });
   }
 }
 
@@ -158,10 +179,11 @@ HWY_INLINE void weigh(const float* weights, const float* correction, const Rows&
 template <typename Rows>
 HWY_INLINE void attend_chunk(const float* query, const Rows& key, const Rows& value, std::size_t n,
                              std::size_t d, float scale, Softmax& softmax, float* out) {
-  HWY_ALIGN float logits[kChunk];
+  HWY_ALIGN float logits[kChunk + kLanes];
   dots(query, key, n, d, logits);
   const float correction = soften(logits, n, scale, softmax);
-  weigh<1>(logits, &correction, value, n, &out, d);
+  const float* weights = logits;
+  combine<1>(&weights, &correction, value, n, &out, d);
 }
 
 void attend(const float* query, const float* keys, const float* values, std::size_t n,
@@ -179,7 +201,7 @@ void finish(const Softmax& softmax, float* out, std::size_t dim) {
   });
 }
 
-/// n keys as the panel of a product: [d][kChunk], zeros where there are fewer.
+/// n keys side by side: [d][kChunk], zeros where there are fewer.
 void transpose(const float* keys, std::size_t n, std::size_t d, float* panel) {
   if (n < kChunk) std::fill_n(panel, d * kChunk, 0.0F);
   for (std::size_t j = 0; j < n; ++j) {
@@ -187,37 +209,36 @@ void transpose(const float* keys, std::size_t n, std::size_t d, float* panel) {
   }
 }
 
-/// Weighs the values for `rows` queries whose weights are in s.logits.
-void weigh_tile(const AttentionScratch& s, const float* correction, const Every& value,
-                std::size_t n, int first, int rows, std::size_t d) {
-  int r = 0;
-  for (; r + kWeighRows <= rows; r += kWeighRows) {
-    weigh<kWeighRows>(s.logits + static_cast<std::size_t>(r) * kChunk, correction + r, value, n,
-                      s.out + first + r, d);
-  }
-  for (; r < rows; ++r) {
-    weigh<1>(s.logits + static_cast<std::size_t>(r) * kChunk, correction + r, value, n,
-             s.out + first + r, d);
-  }
+/// R queries over the n keys in `panel` and their values.
+template <int R>
+void attend_panel(const float* const* query, const float* panel, const float* values, std::size_t n,
+                  std::size_t d, float scale, Softmax* softmax, float* const* out) {
+  HWY_ALIGN float logits[R][kChunk];
+  float* rows[R];
+  const float* weights[R];
+  float correction[R];
+  for (int r = 0; r < R; ++r) weights[r] = rows[r] = logits[r];
+  const std::size_t columns = (n + kLanes - 1) / kLanes * kLanes;
+  combine<R>(query, nullptr, Every{panel, kChunk}, d, rows, columns);
+  for (int r = 0; r < R; ++r) correction[r] = soften(logits[r], n, scale, softmax[r]);
+  combine<R>(weights, correction, Every{values, d}, n, out, d);
 }
 
-/// `count` queries, contiguous in s.queries, over the n keys of the shared prefix.
-void attend_prefix(const AttentionShape& shape, const float* keys, const float* values,
-                   std::size_t n, int count, float scale, Softmax* softmax, AttentionScratch& s) {
-  const auto d = static_cast<std::size_t>(shape.d);
+/// The task's queries over the n keys of the shared prefix: each chunk of keys is a matrix product
+/// over all queries.
+void attend_prefix(const float* keys, const float* values, std::size_t n, std::size_t d, int count,
+                   float scale, Softmax* softmax, AttentionScratch& s) {
   for (std::size_t j = 0; j < n; j += kChunk) {
     const std::size_t chunk = std::min(kChunk, n - j);
     transpose(keys + j * d, chunk, d, s.panel);
-    for (int first = 0; first < count; first += shape.products->rows) {
-      const int rows = std::min(shape.products->rows, count - first);
-      shape.products->f32.tile[rows](s.queries + static_cast<std::size_t>(first) * d,
-                                     d * sizeof(float), s.panel, d, s.panel, s.logits);
-      float correction[cpu::kMaxTileRows];
-      for (int r = 0; r < rows; ++r) {
-        correction[r] = soften(s.logits + static_cast<std::size_t>(r) * kChunk, chunk, scale,
-                               softmax[first + r]);
-      }
-      weigh_tile(s, correction, Every{values + j * d, d}, chunk, first, rows, d);
+    int q = 0;
+    for (; q + kRows <= count; q += kRows) {
+      attend_panel<kRows>(s.query + q, s.panel, values + j * d, chunk, d, scale, softmax + q,
+                          s.out + q);
+    }
+    for (; q < count; ++q) {
+      attend_panel<1>(s.query + q, s.panel, values + j * d, chunk, d, scale, softmax + q,
+                      s.out + q);
     }
   }
 }
@@ -235,16 +256,12 @@ void time(const AttentionShape& shape, const TimeTask& task, AttentionScratch& s
   const auto token_of = [&](std::int32_t q) {
     return shape.last_only ? b.tokens - 1 : (task.first + q) % tokens;
   };
-  const auto query_of = [&](std::int32_t q) {
-    const auto row = static_cast<std::size_t>(b.row + lane_of(q) * b.tokens + token_of(q));
-    return shape.qkv + (row * 3 * heads + head) * d;
-  };
-
   Softmax softmax[cpu::kQueryGroup];
   for (std::int32_t q = 0; q < task.count; ++q) {
-    const std::int32_t row =
-        shape.last_only ? b.lane + lane_of(q) : b.row + lane_of(q) * b.tokens + token_of(q);
-    s.out[q] = shape.out + (static_cast<std::size_t>(row) * heads + head) * d;
+    const auto row = static_cast<std::size_t>(b.row + lane_of(q) * b.tokens + token_of(q));
+    const std::size_t to = shape.last_only ? static_cast<std::size_t>(b.lane + lane_of(q)) : row;
+    s.query[q] = shape.qkv + (row * 3 * heads + head) * d;
+    s.out[q] = shape.out + (to * heads + head) * d;
     std::fill_n(s.out[q], d, 0.0F);
   }
 
@@ -254,20 +271,18 @@ void time(const AttentionShape& shape, const TimeTask& task, AttentionScratch& s
       (static_cast<std::size_t>(task.variate) * heads + head) * prefix * d;
   const float* prefix_keys = shape.keys + prefix_at;
   const float* prefix_values = shape.values + prefix_at;
-  if (prefix > 0 && shape.d <= cpu::kMaxPanelDim) {
-    for (std::int32_t q = 0; q < task.count; ++q) {
-      std::memcpy(s.queries + static_cast<std::size_t>(q) * d, query_of(q), d * sizeof(float));
-    }
-    attend_prefix(shape, prefix_keys, prefix_values, prefix, task.count, scale, softmax, s);
+  const bool panels = shape.d <= cpu::kMaxPanelDim;
+  if (panels) {
+    attend_prefix(prefix_keys, prefix_values, prefix, d, task.count, scale, softmax, s);
   }
   for (std::int32_t q = 0; q < task.count; ++q) {
-    if (shape.d > cpu::kMaxPanelDim) {
-      attend(query_of(q), prefix_keys, prefix_values, prefix, d, scale, softmax[q], s.out[q]);
+    if (!panels) {
+      attend(s.query[q], prefix_keys, prefix_values, prefix, d, scale, softmax[q], s.out[q]);
     }
     const std::size_t at = static_cast<std::size_t>(b.suffix_at) +
                            (static_cast<std::size_t>(lane_of(q)) * heads + head) *
                                static_cast<std::size_t>(b.suffix_capacity) * d;
-    attend(query_of(q), shape.keys + at, shape.values + at,
+    attend(s.query[q], shape.keys + at, shape.values + at,
            static_cast<std::size_t>(b.suffix + token_of(q) + 1), d, scale, softmax[q], s.out[q]);
     finish(softmax[q], s.out[q], d);
   }

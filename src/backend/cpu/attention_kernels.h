@@ -12,24 +12,22 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/isa.h"
-#include "backend/cpu/product_kernels.h"
 
 namespace toto::cpu {
 
-inline constexpr std::int32_t kQueryGroup = 64;  // queries of one task
+inline constexpr std::int32_t kQueryGroup = 128;  // queries of one task
+inline constexpr std::int32_t kKeyChunk = 64;     // keys merged at a time
 inline constexpr std::int32_t kMaxPanelDim =
     256;  // wider heads use dot products for the prefix too
 
 struct AttentionScratch {
-  alignas(64) float queries[kQueryGroup * kMaxPanelDim];
-  alignas(64) float panel[kMaxPanelDim * kMaxTileColumns];
-  alignas(64) float logits[kMaxTileRows * kMaxTileColumns];
+  alignas(64) float panel[kMaxPanelDim * kKeyChunk];
+  const float* query[kQueryGroup];
   float* out[kQueryGroup];
 };
 
 /// What the tasks of one operation have in common.
 struct AttentionShape {
-  const ProductKernels* products;
   const float* qkv;  // [rows][3][heads][d]
   float* out;        // [rows][heads][d], or [lanes][heads][d]
   const float* keys;

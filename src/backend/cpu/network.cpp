@@ -67,8 +67,7 @@ void CpuBackend::rotary_append(const Batch& batch, const Rotary& rotary, void* q
 
 void CpuBackend::time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
                                 std::int32_t heads, std::int32_t head_dim, bool last_only) const {
-  const AttentionShape shape{&products_,
-                             static_cast<const float*>(qkv),
+  const AttentionShape shape{static_cast<const float*>(qkv),
                              static_cast<float*>(out),
                              static_cast<const float*>(kv.keys),
                              static_cast<const float*>(kv.values),
@@ -106,7 +105,6 @@ void CpuBackend::time_attention(const Batch& batch, const void* qkv, const KvLay
 void CpuBackend::variate_attention(const Batch& batch, const void* qkv, void* out,
                                    std::int32_t heads, std::int32_t head_dim) const {
   AttentionShape shape{};
-  shape.products = &products_;
   shape.qkv = static_cast<const float*>(qkv);
   shape.out = static_cast<float*>(out);
   shape.ids = batch.ids;

@@ -56,13 +56,15 @@ struct Coefficients {
 /// Channels first .. first + n - 1 (spec A8: angle by j / 2, factor by j mod d/2).
 void coefficients(const Rotation& at, std::size_t d, std::size_t first, std::size_t n, bool invert,
                   Coefficients& c) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t j = first + i;
-    const float sigma = at.factor[j % (d / 2)];
-    const float factor = invert ? 1.0F / sigma : sigma;
-    const float sine = at.sine[j / 2] * factor;
-    c.direct[i] = at.cosine[j / 2] * factor;
-    c.swapped[i] = j % 2 == 0 ? -sine : sine;
+  std::size_t k = first % (d / 2);
+  for (std::size_t i = 0; i < n; i += 2) {
+    const std::size_t angle = (first + i) / 2;
+    for (std::size_t j = i; j < i + 2; ++j) {
+      const float sigma = invert ? 1.0F / at.factor[k] : at.factor[k];
+      c.direct[j] = at.cosine[angle] * sigma;
+      c.swapped[j] = (j == i ? -at.sine[angle] : at.sine[angle]) * sigma;
+      k = k + 1 == d / 2 ? 0 : k + 1;
+    }
   }
 }
 
