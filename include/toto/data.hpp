@@ -164,8 +164,9 @@ struct CovariateTable {
   std::vector<std::string> warnings;
 };
 
-/// Reads such a table; `options` may name its timestamp, id and value columns, the rest of it is
-/// not looked at. Errors as for read_csv.
+/// Reads such a table. `options` are those of the main table: the timestamp and id columns are
+/// called the same here, columns named in `values` are no covariates (so that one file may hold
+/// everything), the rest is not looked at. Errors as for read_csv.
 CovariateTable read_covariates(std::istream& in, std::string_view name,
                                const CsvOptions& options = {});
 CovariateTable read_covariates(const std::string& path, const CsvOptions& options = {});

@@ -49,12 +49,16 @@ class Finder {
   Columns find() {
     if (!options_.timestamp.empty()) out_.timestamp = use(require(options_.timestamp));
     if (!options_.id.empty()) out_.id = use(require(options_.id));
-    for (const std::string& name : options_.values) out_.values.push_back(use(require(name)));
-    find_covariates();
+    if (take_ == Take::targets) {
+      for (const std::string& name : options_.values) out_.values.push_back(use(require(name)));
+      find_covariates();
+    } else {
+      leave_out_targets();
+    }
     // What was asked for is no longer free, so it is not taken for something else.
     if (!out_.timestamp) find_timestamp();
     find_layout();
-    if (options_.values.empty()) find_values();
+    if (out_.values.empty()) find_values();
     check_names();
     return std::move(out_);
   }
@@ -76,25 +80,29 @@ class Finder {
   }
 
   /// The column of a name as written, else whatever the case.
-  std::size_t require(const std::string& name) const {
+  std::optional<std::size_t> find_asked(const std::string& name) const {
     if (const auto exact = by_name_.find(name); exact != by_name_.end()) {
       if (exact->second.size() > 1) fail_duplicate(name);
       return exact->second.front();
     }
-    for (std::size_t i = 0; i < header_.size(); ++i) {
-      if (plain(header_[i]) == plain(name)) return i;
-    }
+    const auto same = std::ranges::find(header_, plain(name), plain);
+    if (same == header_.end()) return std::nullopt;
+    return static_cast<std::size_t>(same - header_.begin());
+  }
+
+  std::size_t require(const std::string& name) const {
+    if (const auto column = find_asked(name)) return *column;
     fail_missing(fmt::format("there is no column {}", quote(name)));
   }
 
-  [[noreturn]] void fail_missing(std::string message) const {
+  [[noreturn]] void fail_missing(std::string message, std::string_view remedy = {}) const {
     constexpr std::size_t kShown = 20;
     message += "; the columns are";
     for (std::size_t i = 0; i < std::min(header_.size(), kShown); ++i) {
       message += fmt::format("{} {}", i == 0 ? "" : ",", quote(header_[i]));
     }
     if (header_.size() > kShown) message += fmt::format(" and {} more", header_.size() - kShown);
-    first_.fail("missing_column", message, {1, 1});
+    first_.fail("missing_column", message, {1, 1}, remedy);
   }
 
   [[noreturn]] void fail_duplicate(const std::string& name) const {
@@ -141,6 +149,12 @@ class Finder {
     }
   }
 
+  void leave_out_targets() {
+    for (const std::string& name : options_.values) {
+      if (const auto column = find_asked(name)) use(*column);
+    }
+  }
+
   void find_values() {
     if (take_ == Take::targets && out_.layout == Layout::bars) {
       out_.values.push_back(use(require("close")));
@@ -164,7 +178,11 @@ class Finder {
       }
     }
     if (!out_.values.empty()) return;
-    if (!text) fail_missing("there is no column left for values");
+    if (!text) {
+      fail_missing(
+          "there is no column left for values",
+          out_.covariates.empty() ? "" : "the others are covariates; name the value columns");
+    }
     first_.fail("not_a_number",
                 fmt::format("{} in column {}", quote(first_[*text]), quote(header_[*text])),
                 first_.place(*text));

@@ -22,10 +22,10 @@ struct Columns {
   std::vector<std::string> warnings;
 };
 
-/// Which columns are values when none are named.
+/// Which columns are values.
 enum class Take {
-  targets,     // what the layout has for them
-  everything,  // every column that starts with a number
+  targets,     // those asked for, else what the layout has for them
+  covariates,  // every column that starts with a number but those asked for as targets
 };
 
 /// `header` are the trimmed names; `first` stands at the first record after them. Throws Error

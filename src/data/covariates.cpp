@@ -175,7 +175,7 @@ CovariateTable read_covariates(std::istream& in, std::string_view name, const Cs
   own.timestamp = options.timestamp;
   own.id = options.id;
   own.values = options.values;
-  Table table = read_table(in, name, own, Take::everything);
+  Table table = read_table(in, name, own, Take::covariates);
   CovariateTable out;
   out.name = std::move(table.name);
   out.columns = std::move(table.columns);

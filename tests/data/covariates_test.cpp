@@ -116,8 +116,24 @@ TEST(Covariates, AreOfAnyNameAndNumber) {
   EXPECT_THAT(covariates.columns, ElementsAre("y", "open", "high", "low", "close"));
   EXPECT_THAT(covariates.warnings, ElementsAre(HasSubstr("note")));
   CsvOptions options;
-  options.values = {"low"};
-  EXPECT_THAT(table("ds,open,high,low,close\n1,2,3,4,5\n", options).columns, ElementsAre("low"));
+  options.values = {"low", "no such column"};
+  EXPECT_THAT(table("ds,open,high,low,close\n1,2,3,4,5\n", options).columns,
+              ElementsAre("open", "high", "close"));
+}
+
+TEST(Covariates, OneFileMayHoldEverything) {
+  const std::string text = "ds,y,u\n1,5,10\n2,6,11\n3,7,12\n4,,13\n5,,14\n";
+  CsvOptions options;
+  options.values = {"y"};
+  const CovariateTable covariates = table(text, options);
+  EXPECT_THAT(covariates.columns, ElementsAre("u"));
+  options.covariates = covariates.columns;
+  Dataset data = read("ds,y,u\n1,5,10\n2,6,11\n3,7,12\n", options);
+  add_future(data, covariates, 2, 1);
+  EXPECT_THAT(data.series.at(0).values, ElementsAre(5, 6, 7, 11, 12, 13));
+  options = {};
+  options.covariates = {"y", "u"};
+  EXPECT_THAT(error_of(text, options), HasSubstr("no column left for values"));
 }
 
 TEST(Covariates, MissingValuesAreFilled) {

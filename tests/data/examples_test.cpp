@@ -68,9 +68,9 @@ TEST(Examples, StandardInput) {
 
 // The weather's own columns as what is known ahead: the last days of the table are the future.
 TEST(Examples, CovariatesFromAFile) {
-  CsvOptions all;
-  all.values = {"precipitation", "wind"};
-  const CovariateTable table = read_covariates(kFolder + "seattle_weather.csv", all);
+  CsvOptions targets;
+  targets.values = {"temp_max", "temp_min"};
+  const CovariateTable table = read_covariates(kFolder + "seattle_weather.csv", targets);
   std::istringstream in("date,temp_max\n2015-12-23,1\n2015-12-24,2\n2015-12-25,3\n");
   Dataset data = read_csv(in, "past.csv");
   add_future(data, table, 6, 2);
