@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Our program and the official PyTorch implementation on the same checkpoint, workload and machine, taking turns.
+
+    toto model synth --preset toto-open-base-1.0 --seed 8 --out build/base
+    bench/peers/compare.py --toto build/release/toto --model build/base --workload a --json bench/results/peers-a.json
+
+PyTorch runs in this process: eager, and torch.compile in `default`, `reduce-overhead` and `max-autotune`, each warmed up
+until it no longer compiles, in inference mode, with all samples in one batch (or as many as --samples-per-batch says).
+Where a workload would take hours a stated fraction of it is run and the time scaled linearly; the report says so.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+from safetensors.torch import load_file
+from toto.data.util.dataset import MaskedTimeseries
+from toto.inference.forecaster import TotoForecaster
+from toto.model.toto import Toto
+
+#            series, variates, context, horizon, samples; PyTorch runs: series, samples
+WORKLOADS = {
+    "a": (1, 1, 512, 8, 256, 1, 256),
+    "b": (1, 7, 4096, 336, 256, 1, 4),
+    "c": (500, 1, 512, 7, 4096, 1, 64),
+}
+
+
+def load(folder):
+    config = json.load(open(os.path.join(folder, "config.json")))
+    config["use_memory_efficient_attention"] = False  # xformers has no CPU kernels
+    model = Toto(**config).eval()
+    names = set(model.state_dict())
+    weights = {}
+    for name, tensor in load_file(os.path.join(folder, "model.safetensors")).items():
+        if name not in names:  # fused MLP names belong to xformers
+            name = name.replace("mlp.0.w12", "mlp.0").replace("mlp.0.w3", "mlp.2")
+        weights[name] = tensor
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    missing = [m for m in missing if "rotary" not in m]
+    assert not missing and not unexpected, (missing, unexpected)
+    return model
+
+
+def inputs(series, variates, context):
+    t = torch.arange(context, dtype=torch.float32)
+    rows = [100 + 0.01 * t + 5 * torch.sin(t * 0.26 + i) for i in range(series * variates)]
+    values = torch.stack(rows).reshape(series, variates, context)
+    return MaskedTimeseries(
+        series=values,
+        padding_mask=torch.ones_like(values, dtype=torch.bool),
+        id_mask=torch.zeros_like(values, dtype=torch.int32),
+        timestamp_seconds=torch.zeros_like(values, dtype=torch.int64),
+        time_interval_seconds=torch.full((series, variates), 60, dtype=torch.int64),
+    )
+
+
+def subject(folder, mode):
+    torch._dynamo.reset()
+    model = load(folder)
+    if mode != "eager":
+        model.model.compile(mode=mode)
+    return TotoForecaster(model.model)
+
+
+def ours(toto, model, workload, dtype):
+    command = [toto, "bench", workload, "--model", model, "--dtype", dtype, "--runs", "5", "--json", "--quiet"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--toto", required=True)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--workload", choices=WORKLOADS, default="a")
+    parser.add_argument("--modes", default="eager,default,reduce-overhead,max-autotune")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--samples-per-batch", type=int, default=256)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    series, variates, context, horizon, samples, part_series, part_samples = WORKLOADS[options.workload]
+    per_batch = min(options.samples_per_batch, part_samples)
+    scale = series / part_series * samples / part_samples
+    batch = inputs(part_series, variates, context)
+
+    subjects = {mode: subject(options.model, mode) for mode in options.modes.split(",")}
+    times = {mode: [] for mode in subjects}
+    warm_up = {}
+    with torch.inference_mode():
+        def run(forecaster):
+            start = time.perf_counter()
+            forecaster.forecast(batch, prediction_length=horizon, num_samples=part_samples,
+                                samples_per_batch=per_batch)
+            return time.perf_counter() - start
+
+        for mode, forecaster in subjects.items():
+            try:
+                warm_up[mode] = [run(forecaster) for _ in range(2)]
+            except Exception as error:  # a mode that fails is a result too
+                warm_up[mode] = str(error).splitlines()[0]
+            print(f"# {mode}: warmed up, {warm_up[mode]}", file=sys.stderr)
+        reports = []
+        for _ in range(options.rounds):
+            for mode, forecaster in subjects.items():
+                if isinstance(warm_up[mode], list):
+                    times[mode].append(run(forecaster))
+            reports.append({d: ours(options.toto, options.model, options.workload, d)
+                            for d in ("float32", "bfloat16")})
+
+    rows = []
+    for mode, seconds in times.items():
+        if not seconds:
+            rows.append({"who": f"torch {mode}", "failed": warm_up[mode]})
+            continue
+        rows.append({"who": f"torch {mode}", "seconds": statistics.median(seconds) * scale,
+                     "measured_seconds": seconds, "first_calls_seconds": warm_up[mode]})
+    best = min(r["seconds"] for r in rows if "seconds" in r)
+    for dtype in ("float32", "bfloat16"):
+        median = statistics.median(r[dtype]["rows"][0]["median_ms"] for r in reports) / 1e3
+        rows.append({"who": f"toto {dtype}", "seconds": median, "times_faster_than_torch_best": best / median})
+    report = {
+        "workload": options.workload, "torch": torch.__version__, "threads": torch.get_num_threads(),
+        "fraction": f"torch ran {part_series} of {series} series and {part_samples} of {samples} samples"
+                    + (f", scaled by {scale:g}" if scale != 1 else ""),
+        "samples_per_batch": per_batch,
+        "compiled_frames": dict(torch._dynamo.utils.counters.get("stats", {})),
+        "graph_breaks": sum(torch._dynamo.utils.counters.get("graph_break", {}).values()),
+        "machine": reports[0]["float32"]["machine"], "rows": rows,
+    }
+    text = json.dumps(report, indent=1)
+    if options.json:
+        with open(options.json, "w") as file:
+            file.write(text + "\n")
+    for row in rows:
+        shown = f"{row['seconds']:12.4f} s" if "seconds" in row else f"failed: {row['failed']}"
+        print(f"{row['who']:24} {shown}  " + (f"{row['times_faster_than_torch_best']:9.1f} x"
+                                              if "times_faster_than_torch_best" in row else ""))
+
+
+if __name__ == "__main__":
+    main()
