@@ -2,6 +2,9 @@
 // Matrix products of one layer and of the head, over row counts. Weights are cold, as in a
 // forecast: each iteration takes the next of many copies, more than the caches hold.
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "ceilings.h"
@@ -40,14 +43,10 @@ void linear(benchmark::State& state, const Shape& s, CpuWeights weights) {
   cpu::CpuBackend& be = backend(weights);
   const auto rows = static_cast<std::int32_t>(state.range(0));
   const double bytes = static_cast<double>(s.out) * s.in * (weights == CpuWeights::f32 ? 4.0 : 2.0);
-  static std::vector<Matrix> matrices;  // of the shape that is being measured
-  static const Shape* of = nullptr;
-  static CpuWeights type = CpuWeights::f32;
-  if (of != &s || type != weights) {
-    matrices = copies(be, s, bytes);
-    of = &s;
-    type = weights;
-  }
+  // The backend keeps what is uploaded, so each shape is uploaded once.
+  static std::map<std::pair<const Shape*, CpuWeights>, std::vector<Matrix>> uploaded;
+  std::vector<Matrix>& matrices = uploaded[{&s, weights}];
+  if (matrices.empty()) matrices = copies(be, s, bytes);
   auto* x = static_cast<float*>(be.allocate(static_cast<std::size_t>(rows) * s.in * 4));
   auto* y = static_cast<float*>(be.allocate(static_cast<std::size_t>(rows) * s.out * 4));
   std::fill_n(x, static_cast<std::size_t>(rows) * s.in, 0.25F);

@@ -224,15 +224,29 @@ void attend_panel(const float* const* query, const float* panel, const float* va
   combine<R>(weights, correction, Every{values, d}, n, out, d);
 }
 
+/// Private keys lie far apart from one trajectory to the next: their first lines are asked for
+/// while the shared ones are worked on.
+HWY_INLINE void fetch_private(const AttentionScratch& s, int q, std::size_t floats) {
+  constexpr std::size_t kLine = 16;
+  constexpr std::size_t kMost = 24 * kLine;  // the processor goes on by itself
+  for (std::size_t i = 0; i < std::min(floats, kMost); i += kLine) {
+    __builtin_prefetch(s.keys[q] + i, 0, 2);
+    __builtin_prefetch(s.values[q] + i, 0, 2);
+  }
+}
+
 /// The task's queries over the n keys of the shared prefix: each chunk of keys is a matrix product
-/// over all queries.
+/// over all queries. `privately`: floats of the private keys of each query.
 void attend_prefix(const float* keys, const float* values, std::size_t n, std::size_t d, int count,
-                   float scale, Softmax* softmax, AttentionScratch& s) {
+                   std::size_t privately, float scale, Softmax* softmax, AttentionScratch& s) {
   for (std::size_t j = 0; j < n; j += kChunk) {
     const std::size_t chunk = std::min(kChunk, n - j);
     transpose(keys + j * d, chunk, d, s.panel);
     int q = 0;
     for (; q + kRows <= count; q += kRows) {
+      if (j + kChunk >= n) {
+        for (int r = 0; r < kRows; ++r) fetch_private(s, q + r, privately);
+      }
       attend_panel<kRows>(s.query + q, s.panel, values + j * d, chunk, d, scale, softmax + q,
                           s.out + q);
     }
@@ -263,6 +277,11 @@ void time(const AttentionShape& shape, const TimeTask& task, AttentionScratch& s
     s.query[q] = shape.qkv + (row * 3 * heads + head) * d;
     s.out[q] = shape.out + (to * heads + head) * d;
     std::fill_n(s.out[q], d, 0.0F);
+    const std::size_t at = static_cast<std::size_t>(b.suffix_at) +
+                           (static_cast<std::size_t>(lane_of(q)) * heads + head) *
+                               static_cast<std::size_t>(b.suffix_capacity) * d;
+    s.keys[q] = shape.keys + at;
+    s.values[q] = shape.values + at;
   }
 
   const auto prefix = static_cast<std::size_t>(b.prefix);
@@ -273,17 +292,15 @@ void time(const AttentionShape& shape, const TimeTask& task, AttentionScratch& s
   const float* prefix_values = shape.values + prefix_at;
   const bool panels = shape.d <= cpu::kMaxPanelDim;
   if (panels) {
-    attend_prefix(prefix_keys, prefix_values, prefix, d, task.count, scale, softmax, s);
+    const std::size_t privately = static_cast<std::size_t>(b.suffix + b.tokens) * d;
+    attend_prefix(prefix_keys, prefix_values, prefix, d, task.count, privately, scale, softmax, s);
   }
   for (std::int32_t q = 0; q < task.count; ++q) {
     if (!panels) {
       attend(s.query[q], prefix_keys, prefix_values, prefix, d, scale, softmax[q], s.out[q]);
     }
-    const std::size_t at = static_cast<std::size_t>(b.suffix_at) +
-                           (static_cast<std::size_t>(lane_of(q)) * heads + head) *
-                               static_cast<std::size_t>(b.suffix_capacity) * d;
-    attend(s.query[q], shape.keys + at, shape.values + at,
-           static_cast<std::size_t>(b.suffix + token_of(q) + 1), d, scale, softmax[q], s.out[q]);
+    attend(s.query[q], s.keys[q], s.values[q], static_cast<std::size_t>(b.suffix + token_of(q) + 1),
+           d, scale, softmax[q], s.out[q]);
     finish(softmax[q], s.out[q], d);
   }
 }

@@ -24,6 +24,8 @@ struct AttentionScratch {
   alignas(64) float panel[kMaxPanelDim * kKeyChunk];
   const float* query[kQueryGroup];
   float* out[kQueryGroup];
+  const float* keys[kQueryGroup];  // private ones of each query
+  const float* values[kQueryGroup];
 };
 
 /// What the tasks of one operation have in common.

@@ -15,11 +15,15 @@ struct Grid {
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// The grid with the least work for its busiest thread. Between equals, units are divided rather
-/// than rows: then each weight is read by one thread only. Bits do not depend on it.
-Grid choose_grid(std::int64_t tiles, std::int64_t units, int threads) {
+/// than rows: then each weight is read by one thread only. With `prepared` input and rows enough it
+/// is the other way round, since each thread prepares the rows it reads. Bits do not depend on it.
+Grid choose_grid(std::int64_t tiles, std::int64_t units, int threads, bool prepared) {
+  constexpr std::int64_t kMany = 8;  // tiles for each thread
+  const bool prefer_rows = prepared && tiles >= kMany * threads;
   Grid best;
   std::int64_t least = tiles * units;
-  for (int rows = 1; rows <= threads; ++rows) {
+  for (int i = 1; i <= threads; ++i) {
+    const int rows = prefer_rows ? threads / i : i;
     const int across = threads / rows;
     const std::int64_t work = divide_up(tiles, rows) * divide_up(units, across);
     if (work < least) {
@@ -90,6 +94,10 @@ class Worker {
     out.rows = rows;
     out.columns = static_cast<int>(std::min<std::int64_t>(columns, p_.out - unit * columns));
     out.bias = bias;
+    for (int r = 0; r < rows; ++r) {  // by the time the tile is done, its place is in the cache
+      const float* y = out.y + static_cast<std::size_t>(r) * out.stride;
+      for (int c = 0; c < out.columns; c += 16) __builtin_prefetch(y + c, 1);
+    }
     compute(a, stride, rows, b, tiles[0]);
     if (m_.gated) {
       compute(a, stride, rows, b + m_.panel_bytes, tiles[1]);
@@ -135,7 +143,8 @@ void multiply(const Product& product, ThreadTeam& team, const ScratchSet& scratc
   const std::int64_t tiles = divide_up(product.rows, product.kernels->rows);
   // A fork-join costs about as much as 10,000 multiply-adds.
   const std::int64_t work = std::int64_t{product.rows} * product.out * product.weights->in;
-  const Grid grid = choose_grid(tiles, units, work < 40000 ? 1 : team.size());
+  const Grid grid = choose_grid(tiles, units, work < 40000 ? 1 : team.size(),
+                                product.weights->format->input_bytes != 0);
   team.run(grid.rows * grid.units, [&](int thread) noexcept {
     const Range of_tiles = share(tiles, grid.rows, thread / grid.units);
     Part part;
