@@ -93,6 +93,8 @@ struct ForecasterOptions {
   /// Called with one line for each plan built, evicted or split, each kernel tuned, each entry of
   /// the plan cache used.
   std::function<void(std::string_view)> plan_log;
+  /// Called with one line for what is not as it was asked to be, but does no harm to a result.
+  std::function<void(std::string_view)> warning;
   /// The plan cache on disk (docs/settings.md): shapes that were planned before are planned again
   /// at once, and what `max-autotune` measured is used again. Empty: none.
   std::string plan_cache_dir;

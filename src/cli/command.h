@@ -7,20 +7,23 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "toto/error.hpp"
+#include "toto/forecast.hpp"
 #include "toto/model.hpp"
+#include "toto/settings.hpp"
 
 namespace toto::cli {
 
 struct Session {
   bool quiet = false;               ///< no table, no progress bar, no notes; warnings stay
-  std::vector<std::string> notes;   ///< found while the command line is parsed, shown after it
   std::function<ExitStatus()> run;  ///< set while the command line is parsed
 };
 
 void add_forecast(CLI::App& app, Session& session);
+void add_bench(CLI::App& app, Session& session);
+void add_cache(CLI::App& app, Session& session);
+void add_config(CLI::App& app, Session& session);
 void add_model(CLI::App& app, Session& session);
 void add_verify(CLI::App& app, Session& session);
 
@@ -30,8 +33,11 @@ CLI::App* add_command(CLI::App& parent, Session& session, const std::string& nam
 
 /// --hub-cache and --strict; the command adds its own way of naming the model.
 void add_model_options(CLI::App& command, ModelQuery& query);
-/// --backend, --device and --precision (also --dtype).
-void add_load_options(CLI::App& command, Session& session, LoadOptions& options);
+/// The flags of SettingsFlags, but for --model and --seed, which not every command has.
+void add_settings_options(CLI::App& command, SettingsFlags& flags);
+/// What settings mean to the library. Throws Error (69) device_unavailable.
+LoadOptions load_options(const Settings& settings, const Session& session);
+ForecasterOptions forecaster_options(const Settings& settings);
 
 /// One line on stderr each.
 void report(const Error& error);

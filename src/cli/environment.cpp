@@ -11,23 +11,16 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "toto/settings.hpp"
 
 namespace toto::cli {
-namespace {
-
-const std::vector<std::string>& known_names() {
-  static const std::vector<std::string> names = {"TOTO_MODEL_ID", "TOTO_NUM_THREADS", "TOTO_SEED"};
-  return names;
-}
-
-}  // namespace
-
 void warn_about_environment() {
+  std::vector<std::string> known;
+  for (const std::string_view name : setting_variables()) known.emplace_back(name);
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view pair = *entry;
     const std::string_view name = pair.substr(0, pair.find('='));
     if (!name.starts_with("TOTO_")) continue;
-    const auto& known = known_names();
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string_view near = closest(name, known);
     std::string message = std::string(name) + " is set, but this version does not read it";

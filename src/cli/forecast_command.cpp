@@ -64,8 +64,9 @@ data::Dataset read_inputs(ForecastRequest& request, std::size_t patch) {
   return all;
 }
 
-std::vector<Forecast> compute(const ForecastRequest& request, const data::Dataset& data, bool bands,
-                              const Interrupt& interrupt, const Session& session) {
+std::vector<Forecast> compute(const ForecastRequest& request, const Settings& settings,
+                              const data::Dataset& data, bool bands, const Interrupt& interrupt,
+                              const Session& session) {
   ForecastOptions options = request.forecast;
   if (bands && !options.mean_only) {
     const std::vector<float> more = band_levels();
@@ -81,7 +82,8 @@ std::vector<Forecast> compute(const ForecastRequest& request, const data::Datase
   };
   std::vector<Series> views;
   for (const data::TimeSeries& series : data.series) views.push_back(series.view());
-  Forecaster forecaster(Model::load(request.query, request.load));
+  Forecaster forecaster(Model::load(request.query, load_options(settings, session)),
+                        forecaster_options(settings));
   return forecaster.forecast(views, options);
 }
 
@@ -101,7 +103,10 @@ void keep_levels(Forecast& forecast, const std::vector<float>& wanted) {
 
 ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   const Interrupt interrupt;
-  settle(request);
+  check(request);
+  const Settings settings = resolve_settings(request.settings);
+  request.query.model = settings.model.value;
+  request.forecast.seed = settings.seed.value;
   Result output(request.json ? "-" : request.output);
   Result samples(request.output_samples);
   Result picture(request.plot);
@@ -116,7 +121,7 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   const bool table =
       !session.quiet && !request.json && request.output != "-" && request.output_samples != "-";
   std::vector<Forecast> forecasts =
-      compute(request, data, table || picture.wanted(), interrupt, session);
+      compute(request, settings, data, table || picture.wanted(), interrupt, session);
   if (picture.wanted()) {
     const plot::Figure figure = make_figure(data.series, forecasts, info);
     picture.sink()(request.plot.ends_with(".svg") ? plot::to_svg(figure) : plot::to_html(figure));
@@ -148,7 +153,7 @@ void add_forecast(CLI::App& app, Session& session) {
       "  toto forecast sales.csv --horizon 28 --output forecast.csv --plot forecast.html\n"
       "  toto forecast bars/*.csv --horizon 20 --quantiles 0.05,0.5,0.95 --json\n"
       "  cat sales.csv | toto forecast --model Datadog/Toto-Open-Base-1.0 --output -\n");
-  add_forecast_options(*command, session, *request);
+  add_forecast_options(*command, *request);
   command->callback([request, &session] {
     session.run = [request, &session] { return run_forecast(*request, session); };
   });

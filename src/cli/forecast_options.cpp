@@ -6,14 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "cli/arguments.h"
 
 namespace toto::cli {
 namespace {
-
-constexpr std::uint64_t kLargestSeed = std::numeric_limits<std::uint64_t>::max();
 
 void add_table_options(CLI::App& command, ForecastRequest& request) {
   data::CsvOptions& csv = request.csv;
@@ -81,9 +78,10 @@ void add_numeric_options(CLI::App& command, ForecastRequest& request) {
       "auto (default): exact for the first patch, from trajectories beyond it; samples: from "
       "trajectories throughout");
   from->group(group);
-  add_whole(command, "--seed", forecast.seed, 0, kLargestSeed, "invalid_seed",
-            "Seed of the random numbers (default: TOTO_SEED, then 0)")
-      ->envname("TOTO_SEED")
+  command
+      .add_option("--seed", request.settings.seed,
+                  "Seed of the random numbers (default: TOTO_SEED, then 0)")
+      ->type_name("N")
       ->group(group);
   command
       .add_flag("--mean", forecast.mean_only,
@@ -143,7 +141,7 @@ void check_suffix(const std::string& path, std::string_view flag, std::string_vi
 
 }  // namespace
 
-void add_forecast_options(CLI::App& command, Session& session, ForecastRequest& request) {
+void add_forecast_options(CLI::App& command, ForecastRequest& request) {
   command
       .add_option("INPUT", request.inputs,
                   "CSV files, each row a time step; - is standard input (default)")
@@ -152,17 +150,17 @@ void add_forecast_options(CLI::App& command, Session& session, ForecastRequest& 
   add_numeric_options(command, request);
   command
       .add_option(
-          "--model,-m", request.query.model,
+          "--model,-m", request.settings.model,
           "Folder, .safetensors file or Hub id (default: TOTO_MODEL_ID, then the model that "
           "ships with toto)")
       ->type_name("MODEL")
       ->group("The model");
   add_model_options(command, request.query);
-  add_load_options(command, session, request.load);
+  add_settings_options(command, request.settings);
   add_result_options(command, request);
 }
 
-void settle(ForecastRequest& request) {
+void check(ForecastRequest& request) {
   request.forecast.keep_samples = !request.output_samples.empty();
 
   if (has_suffix(request.output)) check_suffix(request.output, "--output", ".csv", ".json");

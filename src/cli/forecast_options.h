@@ -16,7 +16,7 @@ struct ForecastRequest {
   std::string future;                       ///< CSV of covariates known ahead; empty: none
   data::CsvOptions csv;
   ModelQuery query;
-  LoadOptions load;
+  SettingsFlags settings;
   ForecastOptions forecast;
   std::string output;          ///< CSV or JSON by suffix; "-": standard output; empty: none
   std::string output_samples;  ///< the trajectories; likewise
@@ -25,10 +25,10 @@ struct ForecastRequest {
 };
 
 /// Adds every flag of the command. The values land in `request`, which must outlive the parsing.
-void add_forecast_options(CLI::App& command, Session& session, ForecastRequest& request);
+void add_forecast_options(CLI::App& command, ForecastRequest& request);
 
 /// What needs the whole command line: two results for one standard output, suffixes. Throws Error
 /// (2).
-void settle(ForecastRequest& request);
+void check(ForecastRequest& request);
 
 }  // namespace toto::cli

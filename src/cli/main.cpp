@@ -69,6 +69,9 @@ int run(int argc, char** argv) {
   app.footer("toto COMMAND --help says more about a command.\n");
   add_forecast(app, session);
   add_model(app, session);
+  add_bench(app, session);
+  add_config(app, session);
+  add_cache(app, session);
   add_verify(app, session);
   try {
     app.parse(argc, argv);
@@ -82,7 +85,6 @@ int run(int argc, char** argv) {
     throw usage_error(app, error);
   }
   warn_about_environment();
-  for (const std::string& message : session.notes) note(session, message);
   return static_cast<int>(session.run());
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags that say which model is loaded and how.
-#include "cli/arguments.h"
+#include <fmt/format.h>
+
+#include <optional>
+
 #include "cli/command.h"
 
 namespace toto::cli {
 namespace {
 
 constexpr const char* kGroup = "The model";
-
-enum class Device { automatic, cpu, cuda };
+constexpr const char* kExecution = "How it runs";
 
 }  // namespace
 
@@ -23,43 +25,68 @@ void add_model_options(CLI::App& command, ModelQuery& query) {
       ->group(kGroup);
 }
 
-void add_load_options(CLI::App& command, Session& session, LoadOptions& options) {
-  command
-      .add_option("--backend", options.backend,
-                  "Which implementation computes: cpu (default), or reference (plain loops, slow)")
-      ->type_name("NAME")
-      ->group(kGroup);
-  add_whole(command, "--threads", options.threads, 1, 1024, "invalid_threads",
-            "Threads of the cpu backend (default: TOTO_NUM_THREADS, then one for each core)")
-      ->envname("TOTO_NUM_THREADS")
-      ->group(kGroup);
-  command
-      .add_option_function<std::string>(
-          "--device",
-          [&session](const std::string& text) {
-            const auto device = parse_choice<Device>(
-                text, "--device",
-                {{"auto", Device::automatic}, {"cpu", Device::cpu}, {"cuda", Device::cuda}});
-            if (device == Device::cuda) {
-              throw Error(ExitStatus::device_unavailable, "device_unavailable",
-                          "this version of toto has no CUDA backend", "--device cuda",
-                          "use --device cpu");
-            }
-            if (device == Device::automatic) {
-              session.notes.emplace_back("no GPU to be had: running on the CPU");
-            }
-          },
-          "Where it computes: cpu (default), cuda or auto")
-      ->type_name("DEVICE")
-      ->group(kGroup);
-  add_choice<Precision>(
-      command, "--precision,--dtype", options.precision,
-      {{"float32", Precision::float32},
-       {"bfloat16", Precision::bfloat16},
-       {"float64", Precision::float64}},
-      "Arithmetic of the network: float32 (default), bfloat16, or float64 (of the "
-      "reference backend)")
-      ->group(kGroup);
+void add_settings_options(CLI::App& command, SettingsFlags& flags) {
+  const auto add = [&command](const char* names, std::optional<std::string>& value,
+                              const char* type, const char* help, const char* group) {
+    command.add_option(names, value, help)->type_name(type)->group(group);
+  };
+  add("--device", flags.device, "WORD",
+      "Where it computes: cpu (default), cuda or auto (TOTO_COMPILE_BACKEND)", kGroup);
+  add("--backend", flags.backend, "NAME",
+      "Which implementation computes on a CPU: cpu (default), or reference (plain loops, slow)",
+      kGroup);
+  add("--precision,--dtype", flags.precision, "WORD",
+      "Arithmetic of the network: float32 (default), bfloat16, or float64 (of the reference "
+      "backend)",
+      kGroup);
+  add("--threads", flags.threads, "N",
+      "Threads of the cpu backend (default: TOTO_NUM_THREADS, then one for each core)", kGroup);
+  add("--mode", flags.mode, "WORD",
+      "eager, default, reduce-overhead (default) or max-autotune (TOTO_COMPILE_MODE)", kExecution);
+  add("--preset", flags.preset, "WORD", "production, development or validation: several settings",
+      kExecution);
+  add("--plan-cache", flags.plan_cache, "WORD",
+      "Plans kept on disk: prefer (default), only or never", kExecution);
+  add("--plan-cache-dir", flags.plan_cache_dir, "DIR", "Where they are (TOTO_PLAN_CACHE_DIR)",
+      kExecution);
+  add("--max-plans", flags.max_plans, "N", "Plans kept in memory (TOTO_MAX_PLANS, default 256)",
+      kExecution);
+  add("--memory-limit", flags.memory_limit, "SIZE",
+      "Working memory, weights excluded; batches are split to fit", kExecution);
+  add("--log", flags.log, "WORD,...",
+      "What is told as it happens: plans, cache, memory, all (TOTO_LOG)", kExecution);
+}
+
+LoadOptions load_options(const Settings& settings, const Session& session) {
+  if (settings.device.value == Device::cuda) {
+    throw Error(ExitStatus::device_unavailable, "device_unavailable",
+                "this version of toto has no CUDA backend", settings.device.origin.name,
+                "use --device cpu");
+  }
+  if (settings.device.value == Device::automatic) {
+    note(session, "no GPU to be had: running on the CPU");
+  }
+  LoadOptions options;
+  options.backend = settings.backend.value;
+  options.precision = settings.precision.value;
+  options.threads = settings.threads.value;
+  options.mode = settings.mode.value;
+  return options;
+}
+
+ForecasterOptions forecaster_options(const Settings& settings) {
+  ForecasterOptions options;
+  options.memory_limit = settings.memory_limit.value;
+  options.max_plans = settings.max_plans.value;
+  options.plan_cache_dir = settings.plan_cache_dir.value;
+  options.plan_cache = settings.plan_cache.value;
+  options.warning = warn;
+  options.plan_log = [log = settings.log.value](std::string_view line) {
+    const bool cache = line.starts_with("plan cache");
+    const bool plan = !cache && (line.starts_with("plan") || line.starts_with("autotune"));
+    if (cache ? log.cache : plan ? log.plans : log.memory) fmt::print(stderr, "toto: {}\n", line);
+  };
+  return options;
 }
 
 }  // namespace toto::cli

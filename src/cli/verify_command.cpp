@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 struct VerifyOptions {
   std::vector<std::string> golden;
-  LoadOptions load;
+  SettingsFlags settings;
   bool json = false;
 };
 
@@ -70,9 +70,10 @@ std::string to_text(const GoldenCase& one) {
 
 ExitStatus run_verify(const VerifyOptions& options, const Session& session) {
   const Interrupt interrupt;
+  const LoadOptions load = load_options(resolve_settings(options.settings), session);
   GoldenReport report;
   for (const std::string& folder : options.golden) {  // one by one, to show them as they are done
-    GoldenReport part = verify_golden(std::span(&folder, 1), options.load);
+    GoldenReport part = verify_golden(std::span(&folder, 1), load);
     if (interrupt.requested()) throw Error(ExitStatus::interrupted, "interrupted", "stopped");
     if (!options.json && !session.quiet) print(to_text(part.cases.front()));
     report.backend = part.backend;
@@ -106,7 +107,7 @@ void add_verify(CLI::App& app, Session& session) {
   command->add_option("--golden", options->golden, "Folders of golden cases")
       ->required()
       ->type_name("DIR...");
-  add_load_options(*command, session, options->load);
+  add_settings_options(*command, options->settings);
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options, &session] {
     session.run = [options, &session] { return run_verify(*options, session); };

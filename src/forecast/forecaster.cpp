@@ -55,7 +55,7 @@ struct Forecaster::Impl {
         collector(net.backend(), net.config()),
         cache(options.plan_cache_dir,
               options.plan_cache_dir.empty() ? CachePolicy::never : options.plan_cache,
-              [this](std::string_view message) { plans.log(message); }) {
+              options.warning) {
     latencies.reserve(kLatencies);
     key.model = model.impl().content_hash;
     key.isa = net.backend().isa();

@@ -17,6 +17,7 @@ struct Case {
   std::function<void(Json&)> change;
   std::string names;  // what the message must name
 };
+
 void PrintTo(const Case& one, std::ostream* to) { *to << one.name; }
 
 class Config : public Program, public testing::WithParamInterface<Case> {

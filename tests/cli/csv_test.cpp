@@ -11,8 +11,9 @@ struct Case {
   std::string table;
   std::string place;  // what follows "[code] "; empty: not looked at
   std::string names = {};
-  void PrintTo(const Case& one, std::ostream* to) { *to << one.name; }
 };
+
+void PrintTo(const Case& one, std::ostream* to) { *to << one.name; }
 
 class Csv : public Program, public testing::WithParamInterface<Case> {
  protected:

@@ -46,13 +46,14 @@ void Program::SetUp() {
 void Program::TearDown() {
   std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
   std::filesystem::remove_all(folder_);
+  std::filesystem::remove_all(folder_.string() + "-home");
 }
 
 pid_t Program::start(const Invocation& invocation) {
   write(kIn, invocation.input);
   std::vector<std::string> arguments = {TOTO_PROGRAM};
   arguments.insert(arguments.end(), invocation.arguments.begin(), invocation.arguments.end());
-  std::vector<std::string> environment = {"HOME=" + folder_.string()};
+  std::vector<std::string> environment = {"HOME=" + folder_.string() + "-home"};
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (is_inherited(*entry)) environment.emplace_back(*entry);
   }

@@ -56,9 +56,10 @@ struct Case {
   std::string code;
   std::function<std::string()> bytes;
   std::string names = {};
-  void PrintTo(const Case& one, std::ostream* to) { *to << one.name; }
   // what the message must name
 };
+
+void PrintTo(const Case& one, std::ostream* to) { *to << one.name; }
 
 std::string header_text(const std::string& from, const std::string& to) {
   std::string text = good().header.dump();

@@ -12,8 +12,9 @@ struct Case {
   std::string code;
   std::vector<std::string> arguments;
   std::string names = {};
-  void PrintTo(const Case& one, std::ostream* to) { *to << one.name; }
 };
+
+void PrintTo(const Case& one, std::ostream* to) { *to << one.name; }
 
 class Usage : public Program, public testing::WithParamInterface<Case> {
  protected:
@@ -56,12 +57,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"QuantileWord", "invalid_quantile", {"--quantiles", "x"}},
         Case{"QuantileNan", "invalid_quantile", {"--quantiles", "nan"}},
         Case{"QuantileEmpty", "invalid_quantile", {"--quantiles", "0.1,,0.9"}},
-        Case{"UnknownDevice", "invalid_choice", {"--device", "tpu"}, "auto, cpu, cuda"},
+        Case{"UnknownDevice", "unknown_device", {"--device", "tpu"}, "cuda"},
         Case{"UnknownBackend", "unknown_backend", {"--backend", "magic"}, "reference"},
-        Case{"UnknownType",
-             "invalid_choice",
-             {"--precision", "float8"},
-             "float32, bfloat16, float64"},
+        Case{"UnknownType", "unknown_dtype", {"--precision", "float8"}, "bfloat16"},
+        Case{"UnknownMode", "unknown_mode", {"--mode", "fast"}, "reduce-overhead"},
         Case{"UnknownMissing", "invalid_choice", {"--missing", "guess"}, "ffill, linear"},
         Case{"UnknownAlign", "invalid_choice", {"--align", "left"}, "pad, trim"},
         Case{"UnknownQuantilesFrom", "invalid_choice", {"--quantiles-from", "air"}, "samples"},
@@ -90,7 +89,7 @@ TEST_F(Usage, Version) {
 TEST_F(Usage, EveryCommandHasHelpWithExamples) {
   EXPECT_THAT(run({"--help"}).out, testing::HasSubstr("forecast"));
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"forecast"}, {"model", "info"}, {"model", "synth"}, {"verify"}}) {
+           {"forecast"}, {"model", "info"}, {"model", "synth"}, {"config"}, {"verify"}}) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--help");
     const Result result = run(arguments);
@@ -131,12 +130,46 @@ TEST_F(Usage, TwinsInTheEnvironment) {
   EXPECT_NE(run(forecast(sampled)).out, expected);  // seed 0
   EXPECT_EQ(run({forecast(sampled), "", {{"TOTO_SEED", "9"}}, ""}).out, expected);
   EXPECT_EQ(run({forecast(with_flag), "", {{"TOTO_SEED", "5"}}, ""}).out, expected);
-  expect_failure(run({forecast(sampled), "", {{"TOTO_SEED", "x"}}, ""}), 2, "invalid_seed");
+  expect_failure(run({forecast(sampled), "", {{"TOTO_SEED", "x"}}, ""}), 78, "invalid_seed");
 
   write("in.csv", two_columns());
   const Result model =
       run({{"model", "info", "--json"}, "", {{"TOTO_MODEL_ID", tiny_model()}}, ""});
   EXPECT_EQ(nlohmann::json::parse(model.out)["name"], tiny_model());
+}
+
+TEST_F(Usage, PlanCacheThatIsNotSafeIsAWarning) {
+  using std::filesystem::perms;
+  const std::string expected = run(forecast({"--output", "-"})).out;
+  const std::filesystem::path cache = folder_ / "plans";
+  for (const perms permissions : {perms::all, perms::owner_read | perms::owner_exec}) {
+    std::filesystem::create_directory(cache);
+    std::filesystem::permissions(cache, permissions);
+    const Result result =
+        run({forecast({"--output", "-"}), "", {{"TOTO_PLAN_CACHE_DIR", cache.string()}}, ""});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, expected);
+    EXPECT_THAT(result.err, testing::AllOf(testing::StartsWith("toto: warning: "),
+                                           testing::HasSubstr(cache.string())));
+    std::filesystem::permissions(cache, perms::owner_all);
+    EXPECT_TRUE(std::filesystem::is_empty(cache));
+    std::filesystem::remove(cache);
+  }
+}
+
+TEST_F(Usage, ConfigSaysWhereEachValueCameFrom) {
+  const Result result = run({{"config", "--json", "--seed", "4"},
+                             "",
+                             {{"TOTO_DISABLE_COMPILE", "1"}, {"TOTO_NUM_THREADS", "3"}},
+                             ""});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto config = nlohmann::json::parse(result.out);
+  EXPECT_EQ(config["mode"]["value"], "eager");
+  EXPECT_EQ(config["mode"]["from"], "environment TOTO_DISABLE_COMPILE");
+  EXPECT_EQ(config["threads"]["value"], "3");
+  EXPECT_EQ(config["seed"]["from"], "flag --seed");
+  EXPECT_EQ(config["precision"]["from"], "built-in");
+  EXPECT_THAT(run({"config"}).out, testing::HasSubstr("reduce-overhead"));
 }
 
 }  // namespace
