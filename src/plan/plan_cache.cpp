@@ -95,7 +95,7 @@ bool PlanCache::store(const PlanCacheKey& key, const PlanEntry& entry) {
   }
   remove_stale_plan_files(folder_, std::time(nullptr) - kStaleSeconds);
   KeyedPlanEntry all = {key, entry};
-  if (const auto known = find(key)) all.entry = merge(std::move(all.entry), *known);
+  if (const auto known = find(key)) all.entry = merge(entry, *known);
   try {
     AtomicFile file(folder_ + "/" + plan_file_name(key), kPlanTemporaryTag);
     file.write(encode(all));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <tuple>
 
@@ -41,13 +42,6 @@ void put_text(std::string& out, std::string_view text) {
   }
   put(out, static_cast<std::uint16_t>(text.size()));
   out.append(text);
-}
-
-void put_count(std::string& out, std::size_t count, std::size_t most) {
-  if (count > most) {
-    throw Error(ExitStatus::internal, "internal", "too many items for a plan entry");
-  }
-  put(out, static_cast<std::uint32_t>(count));
 }
 
 /// Reads from the front; once something is missing, everything after it is.
@@ -116,29 +110,46 @@ void add_missing(std::vector<Item>& to, const std::vector<Item>& from, std::size
 
 std::string_view plan_program_version() { return TOTO_VERSION; }
 
-PlanEntry merge(PlanEntry first, const PlanEntry& second) {
-  add_missing(first.choices, second.choices, kMaxKernelChoices, [](const KernelChoice& choice) {
-    return std::tuple(choice.n, choice.k, choice.tag);
-  });
-  add_missing(first.shapes, second.shapes, kMaxPlanShapes, [](const PlanShape& shape) {
-    return std::tuple(shape.batch, shape.variates, shape.context, shape.horizon, shape.samples);
-  });
-  return first;
+bool is_plan_shape(const PlanShape& shape) {
+  const auto within = [](std::uint64_t number, std::uint64_t most) {
+    return number >= 1 && number <= most;
+  };
+  return within(shape.batch, 1 << 16) && within(shape.variates, 1 << 16) &&
+         within(shape.context, 10'000'000) && within(shape.horizon, 100'000) &&
+         shape.samples <= 65'536 &&
+         std::uint64_t{shape.batch} * shape.variates <= (1ULL << 32) / shape.context;
+}
+
+PlanEntry merge(const PlanEntry& first, const PlanEntry& second) {
+  PlanEntry all;
+  for (const PlanEntry* from : {&first, &second}) {
+    add_missing(all.choices, from->choices, kMaxKernelChoices, [](const KernelChoice& choice) {
+      return std::tuple(choice.n, choice.k, choice.tag);
+    });
+    std::vector<PlanShape> possible;
+    std::copy_if(from->shapes.begin(), from->shapes.end(), std::back_inserter(possible),
+                 is_plan_shape);
+    add_missing(all.shapes, possible, kMaxPlanShapes, [](const PlanShape& shape) {
+      return std::tuple(shape.batch, shape.variates, shape.context, shape.horizon, shape.samples);
+    });
+  }
+  return all;
 }
 
 std::string encode(const KeyedPlanEntry& entry) {
   std::string body;
   for (const auto text : kKeyTexts) put_text(body, entry.key.*text);
-  put_count(body, entry.entry.choices.size(), kMaxKernelChoices);
-  for (const KernelChoice& choice : entry.entry.choices) {
+  const PlanEntry kept = merge(entry.entry, {});
+  put(body, static_cast<std::uint32_t>(kept.choices.size()));
+  for (const KernelChoice& choice : kept.choices) {
     put(body, choice.n);
     put(body, choice.k);
     put_text(body, choice.tag);
     put(body, choice.candidate);
     put(body, choice.nanoseconds);
   }
-  put_count(body, entry.entry.shapes.size(), kMaxPlanShapes);
-  for (const PlanShape& shape : entry.entry.shapes) {
+  put(body, static_cast<std::uint32_t>(kept.shapes.size()));
+  for (const PlanShape& shape : kept.shapes) {
     for (const auto number : kShapeNumbers) put(body, shape.*number);
   }
   return seal_plan(body);
@@ -179,7 +190,8 @@ std::optional<KeyedPlanEntry> decode(std::string_view bytes) {
   for (PlanShape& shape : result.entry.shapes) {
     for (const auto number : kShapeNumbers) reader.number(shape.*number);
   }
-  if (!reader.complete()) return std::nullopt;
+  // Nor is one an entry that says something twice, or has a shape that cannot be.
+  if (!reader.complete() || merge(result.entry, {}) != result.entry) return std::nullopt;
   return result;
 }
 

@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kPlanFormat = 1;
 inline constexpr std::size_t kMaxPlanEntryBytes = 1 << 20;
 inline constexpr std::size_t kMaxPlanText = 128;  // bytes of a string
 inline constexpr std::size_t kMaxKernelChoices = 2048;
-inline constexpr std::size_t kMaxPlanShapes = 1024;
+inline constexpr std::size_t kMaxPlanShapes = 32;  // all are built again at every start
 
 /// The version of this program, as plans know it.
 std::string_view plan_program_version();
@@ -58,6 +58,9 @@ struct PlanShape {
   bool operator==(const PlanShape&) const = default;
 };
 
+/// Whether a forecast can have this shape: what is built again must not be sized by a file.
+bool is_plan_shape(const PlanShape& shape);
+
 struct PlanEntry {
   std::vector<KernelChoice> choices;  // at most kMaxKernelChoices
   std::vector<PlanShape> shapes;      // at most kMaxPlanShapes, the latest first
@@ -70,11 +73,11 @@ struct KeyedPlanEntry {
   bool operator==(const KeyedPlanEntry&) const = default;
 };
 
-/// `first` and whatever `second` has in addition, up to the limits.
-PlanEntry merge(PlanEntry first, const PlanEntry& second);
+/// `first` and whatever `second` has in addition, each thing once, up to the limits.
+PlanEntry merge(const PlanEntry& first, const PlanEntry& second);
 
-/// The file. Throws Error (70) internal for texts that are too long or not printable ASCII, and
-/// for too many choices or shapes.
+/// The file. Throws Error (70) internal for texts that are too long or not printable ASCII; too
+/// many choices or shapes, and shapes that cannot be, are what merge() leaves out.
 std::string encode(const KeyedPlanEntry& entry);
 
 /// Nothing for bytes that encode() did not make. Allocates no more than a small multiple of what
