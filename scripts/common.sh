@@ -8,8 +8,8 @@ cd "$root" || exit 70
 started=$SECONDS
 jobs=$(nproc)
 
-build_packages=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libssl-dev libcli11-dev
-                libgtest-dev libgmock-dev pkg-config)
+build_packages=(g++ cmake ninja-build ccache libfmt-dev libhwy-dev nlohmann-json3-dev libssl-dev
+                libcli11-dev libgtest-dev libgmock-dev pkg-config)
 python_packages=(python3 python3-venv)
 
 clock() { printf '%02d:%02d' $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)); }
@@ -58,7 +58,7 @@ build() {
     return 1
   fi
   if ! cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"} >>"$log" 2>&1; then
-    grep -nE 'error|FAILED|undefined reference' "$log" | head -n 30 >&2
+    grep -E '^FAILED|: (fatal )?error|undefined reference' "$log" | head -n 30 >&2
     say "the build failed (the whole log: $log)" >&2
     return 1
   fi
