@@ -142,7 +142,8 @@ def development_loss(run, data, jitter, amp, count):
     return values
 
 
-def train(recipe, out: pathlib.Path, device="cpu", resume=None, compiled=False, limit_s=None):
+def train(recipe, out: pathlib.Path, device="cpu", resume=None, compiled=False, limit_s=None,
+          until=None):
     """Returns the averaged model; writes out/state.pt, out/curve.csv and the checkpoint."""
     out.mkdir(parents=True, exist_ok=True)
     run, data = Run(recipe, device), Data(recipe, device)
@@ -150,18 +151,18 @@ def train(recipe, out: pathlib.Path, device="cpu", resume=None, compiled=False, 
         run.load(resume)
     score = torch.compile(likelihood, dynamic=False) if compiled else likelihood
     jitter, amp, every = recipe["jitter"], recipe["bfloat16"], recipe["report_every"]
-    started, recent, rows = time.monotonic(), [], []
-    while run.step < recipe["steps"]:
+    started, recent = time.monotonic(), []
+    last = until or recipe["steps"]
+    while run.step < last:
         batch = data.batch(run.step)
         loss = average(*losses(score, run.model, batch, jitter, amp, data.generator))
         run.update(loss)
         recent.append(loss.detach())
-        if run.step % every == 0 or run.step == recipe["steps"]:
+        if run.step % every == 0 or run.step == last:
             row = {"step": run.step, "seconds": round(time.monotonic() - started, 1)}
             row["train"] = torch.stack(recent).mean().item()
             row.update(development_loss(run, data, jitter, amp, recipe["dev_batches"]))
             recent.clear()
-            rows.append(row)
             append_csv(out / "curve.csv", row)
             print(" ".join(f"{k} {v:.4g}" for k, v in row.items()), flush=True)
             run.save(out / "state.pt")
@@ -188,10 +189,13 @@ def main():
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--resume", type=pathlib.Path, help="a state.pt to go on from")
     parser.add_argument("--compile", action="store_true", help="torch.compile the loss")
+    parser.add_argument("--until", type=int, help="stop at this step, before the recipe's last")
     parser.add_argument("--limit", type=float, help="stop after so many seconds, resumable")
     args = parser.parse_args()
     recipe = json.loads(args.recipe.read_text())
-    train(recipe, args.out, args.device, args.resume, args.compile, args.limit)
+    train(
+        recipe, args.out, args.device, args.resume, args.compile, args.limit, args.until
+    )
 
 
 if __name__ == "__main__":
