@@ -24,8 +24,8 @@ cpu::CpuBackend& backend(CpuWeights weights) {
 }
 
 const cpu::Ceilings& ceilings() {
-  static const cpu::Ceilings measured =
-      cpu::measure_ceilings(backend(CpuWeights::f32).team(), backend(CpuWeights::f32).instruction_set(), 3.0);
+  static const cpu::Ceilings measured = cpu::measure_ceilings(
+      backend(CpuWeights::f32).team(), backend(CpuWeights::f32).instruction_set(), 3.0);
   return measured;
 }
 

@@ -16,8 +16,8 @@ struct TensorCheck {
   std::string tensor;     ///< name in expected.safetensors
   std::string execution;  ///< "eager": the reference's order of operations; "planned": shared
                           ///< context, folded head, trimmed last layers
-  std::string measure;  ///< how the error is formed, in words
-  double error = 0;     ///< the largest; infinite where a value is not finite or a shape differs
+  std::string measure;    ///< how the error is formed, in words
+  double error = 0;       ///< the largest; infinite where a value is not finite or a shape differs
   double bound = 0;
   std::string place;    ///< index of the largest error, e.g. "[0,2,17]"
   double expected = 0;  ///< the two values there
