@@ -61,7 +61,7 @@ struct Runner {
 };
 
 double quantile(const std::vector<double>& sorted, double q) {
-  return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)];
+  return sorted[static_cast<std::size_t>(std::lround(q * static_cast<double>(sorted.size() - 1)))];
 }
 
 BenchRow summarise(const Workload& workload, Runner& runner, const MachineRates& machine,

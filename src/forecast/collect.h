@@ -42,7 +42,7 @@ class Collector final : public Sink {
   void start(Forecast& f, const Series& series) const;
   void exact_step(Worker& worker, Forecast& f, std::size_t cell, std::span<const double> params,
                   double loc, double scale) const;
-  void sampled_step(Worker& worker, Forecast& f, std::size_t cell, const float* samples) const;
+  void sampled_step(Worker& worker, Forecast& f, std::size_t cell, const float* all) const;
   void put_quantiles(Forecast& f, std::size_t cell, std::span<const double> found) const;
   void keep_parameters(Forecast& f, const PatchView& at, std::span<const double> params,
                        std::span<const double> loc, std::span<const double> scale) const;

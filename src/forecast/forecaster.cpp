@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <utility>
 
@@ -241,7 +242,8 @@ Counters Forecaster::counters() const {
   std::sort(sorted.begin(), sorted.end());
   const auto at = [&](double q) {
     if (sorted.empty()) return 0.0;
-    return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)];
+    return sorted[static_cast<std::size_t>(
+        std::lround(q * static_cast<double>(sorted.size() - 1)))];
   };
   counters.latency_p50 = at(0.5);
   counters.latency_p95 = at(0.95);

@@ -45,7 +45,8 @@ std::string place_of(std::size_t index, const std::vector<std::int64_t>& shape) 
   std::string place;
   for (std::size_t axis = shape.size(); axis-- > 0;) {
     const auto size = static_cast<std::size_t>(std::max<std::int64_t>(shape[axis], 1));
-    place = std::to_string(index % size) + (place.empty() ? "" : ",") + place;
+    if (!place.empty()) place.insert(0, ",");
+    place.insert(0, std::to_string(index % size));
     index /= size;
   }
   return "[" + place + "]";

@@ -39,11 +39,11 @@ class ReferenceBackend final : public Backend {
   void set_labels(const Batch& batch, const void* labels, void* hidden,
                   std::int32_t dim) const override;
   void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
-                     std::int32_t heads, std::int32_t head_dim) const override;
+                     std::int32_t heads, std::int32_t d) const override;
   void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
-                      std::int32_t heads, std::int32_t head_dim, bool last_only) const override;
+                      std::int32_t heads, std::int32_t d, bool last_only) const override;
   void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
-                         std::int32_t head_dim) const override;
+                         std::int32_t d) const override;
   void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override;
 
   void distribution(void* raw, std::int64_t rows, std::int32_t components,
