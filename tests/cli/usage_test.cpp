@@ -88,8 +88,15 @@ TEST_F(Usage, Version) {
 
 TEST_F(Usage, EveryCommandHasHelpWithExamples) {
   EXPECT_THAT(run({"--help"}).out, testing::HasSubstr("forecast"));
-  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"forecast"}, {"model", "info"}, {"model", "synth"}, {"config"}, {"verify"}}) {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"forecast"},
+                                             {"model", "info"},
+                                             {"model", "synth"},
+                                             {"config"},
+                                             {"bench"},
+                                             {"cache", "list"},
+                                             {"cache", "clear"},
+                                             {"verify"}}) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--help");
     const Result result = run(arguments);
@@ -155,6 +162,17 @@ TEST_F(Usage, PlanCacheThatIsNotSafeIsAWarning) {
     EXPECT_TRUE(std::filesystem::is_empty(cache));
     std::filesystem::remove(cache);
   }
+}
+
+TEST_F(Usage, PlanCacheIsListedAndCleared) {
+  const auto with_cache = [&](std::vector<std::string> arguments) {
+    return run({std::move(arguments), "", {{"TOTO_PLAN_CACHE_DIR", path("plans")}}, ""});
+  };
+  ASSERT_EQ(with_cache(forecast({"--output", "-"})).status, 0);
+  const auto listed = nlohmann::json::parse(with_cache({"cache", "list", "--json"}).out);
+  EXPECT_EQ(listed["files"].size(), 1U);
+  EXPECT_EQ(with_cache({"cache", "clear"}).status, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(path("plans")));
 }
 
 TEST_F(Usage, ConfigSaysWhereEachValueCameFrom) {
