@@ -78,9 +78,13 @@ run_tests() {
     return 1
   fi
   local suite
-  suite=$(tr '\n' ' ' <"$report" | grep -oE '<testsuite [^>]*>' | head -n 1)
+  suite=$(tr '\n\t' '  ' <"$report" | grep -oE '<testsuite [^>]*>' | head -n 1)
   local all disabled
   all=$(attribute "$suite" tests)
+  if ! [[ $all =~ ^[0-9]+$ ]]; then
+    say "cannot read $report" >&2
+    return 1
+  fi
   tests_failed=$(attribute "$suite" failures)
   disabled=$(attribute "$suite" disabled)
   tests_skipped=$(attribute "$suite" skipped)
