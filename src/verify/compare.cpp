@@ -49,7 +49,7 @@ std::string place_of(std::size_t index, const std::vector<std::int64_t>& shape) 
     place.insert(0, std::to_string(index % size));
     index /= size;
   }
-  return "[" + place + "]";
+  return std::string("[").append(place).append("]");
 }
 
 }  // namespace toto
