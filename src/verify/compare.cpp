@@ -42,14 +42,19 @@ Difference largest_relative_to_peak(std::span<const double> found,
 }
 
 std::string place_of(std::size_t index, const std::vector<std::int64_t>& shape) {
-  std::string place;
+  std::vector<std::size_t> at(shape.size());
   for (std::size_t axis = shape.size(); axis-- > 0;) {
     const auto size = static_cast<std::size_t>(std::max<std::int64_t>(shape[axis], 1));
-    if (!place.empty()) place.insert(0, ",");
-    place.insert(0, std::to_string(index % size));
+    at[axis] = index % size;
     index /= size;
   }
-  return std::string("[").append(place).append("]");
+  std::string place = "[";
+  for (std::size_t axis = 0; axis < at.size(); ++axis) {
+    if (axis > 0) place += ',';
+    place += std::to_string(at[axis]);
+  }
+  place += ']';
+  return place;
 }
 
 }  // namespace toto
