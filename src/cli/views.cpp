@@ -77,7 +77,7 @@ TableSeries make_rows(const data::TimeSeries& series, const Forecast& forecast,
 std::string origin(const Forecast& forecast, std::uint64_t seed) {
   if (forecast.median.empty()) return "means fed back, nothing drawn";
   if (forecast.exact_steps == forecast.horizon) return "exact, nothing drawn";
-  const std::string drawn = fmt::format("{} trajectories, seed {}", forecast.num_samples, seed);
+  std::string drawn = fmt::format("{} trajectories, seed {}", forecast.num_samples, seed);
   if (forecast.exact_steps == 0) return drawn;
   return fmt::format("the first {} steps exact, the others from {}", forecast.exact_steps, drawn);
 }
