@@ -26,8 +26,9 @@ Pages allocate_pages(std::size_t bytes) {
   const std::size_t alignment = huge ? kHugePage : kLine;
   // Only the alignment is huge: what is never touched at the end takes no memory.
   const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), huge ? kSmallPage : kLine);
-  Pages memory(static_cast<std::byte*>(std::aligned_alloc(alignment, size)));
-  if (memory == nullptr) throw std::bad_alloc();
+  void* at = nullptr;
+  if (posix_memalign(&at, alignment, size) != 0) throw std::bad_alloc();
+  Pages memory(static_cast<std::byte*>(at));
 #ifdef __linux__
   if (huge) madvise(memory.get(), size, MADV_HUGEPAGE);  // a wish; without it all works, slower
 #endif
