@@ -272,7 +272,10 @@ void time(const AttentionShape& shape, const TimeTask& task, AttentionScratch& s
   };
   Softmax softmax[cpu::kQueryGroup];
   for (std::int32_t q = 0; q < task.count; ++q) {
-    const auto row = static_cast<std::size_t>(b.row + lane_of(q) * b.tokens + token_of(q));
+    const std::size_t row =
+        static_cast<std::size_t>(b.row) +
+        static_cast<std::size_t>(lane_of(q)) * static_cast<std::size_t>(b.tokens) +
+        static_cast<std::size_t>(token_of(q));
     const std::size_t to = shape.last_only ? static_cast<std::size_t>(b.lane + lane_of(q)) : row;
     s.query[q] = shape.qkv + (row * 3 * heads + head) * d;
     s.out[q] = shape.out + (to * heads + head) * d;
@@ -299,8 +302,9 @@ void time(const AttentionShape& shape, const TimeTask& task, AttentionScratch& s
     if (!panels) {
       attend(s.query[q], prefix_keys, prefix_values, prefix, d, scale, softmax[q], s.out[q]);
     }
-    attend(s.query[q], s.keys[q], s.values[q], static_cast<std::size_t>(b.suffix + token_of(q) + 1),
-           d, scale, softmax[q], s.out[q]);
+    const std::size_t own =
+        static_cast<std::size_t>(b.suffix) + static_cast<std::size_t>(token_of(q)) + 1;
+    attend(s.query[q], s.keys[q], s.values[q], own, d, scale, softmax[q], s.out[q]);
     finish(softmax[q], s.out[q], d);
   }
 }
@@ -312,9 +316,11 @@ void variates(const AttentionShape& shape, const VariateTask& task) {
   const auto head = static_cast<std::size_t>(task.head);
   const auto tokens = static_cast<std::size_t>(b.tokens);
   const float scale = 1.0F / std::sqrt(static_cast<float>(shape.d));
-  const auto row = static_cast<std::size_t>(b.row + task.trajectory * b.variates * b.tokens +
-                                            task.token);  // of variate 0
-  const std::size_t stride = tokens * 3 * heads * d;      // from one variate to the next
+  const std::size_t row =
+      static_cast<std::size_t>(b.row) +  // of variate 0
+      static_cast<std::size_t>(task.trajectory) * static_cast<std::size_t>(b.variates) * tokens +
+      static_cast<std::size_t>(task.token);
+  const std::size_t stride = tokens * 3 * heads * d;  // from one variate to the next
   const float* query = shape.qkv + (row * 3 * heads + head) * d;
   const float* key = query + heads * d;
   const float* value = key + heads * d;
