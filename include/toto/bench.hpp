@@ -39,6 +39,7 @@ struct BenchOptions {
   std::size_t runs = 30;  ///< timed forecasts of every subject; they take turns
   double max_seconds =
       60;  ///< for each workload and subject: stops early, but after three runs at least
+  std::vector<WarmupShape> warmup;  ///< plans built before each workload's own first forecast
   std::function<void(std::string_view what)> progress;
 };
 

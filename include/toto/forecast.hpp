@@ -95,10 +95,15 @@ struct ForecasterOptions {
   std::function<void(std::string_view)> plan_log;
   /// Called with one line for what is not as it was asked to be, but does no harm to a result.
   std::function<void(std::string_view)> warning;
-  /// The plan cache on disk (docs/settings.md): shapes that were planned before are planned again
-  /// at once, and what `max-autotune` measured is used again. Empty: none.
+  /// The plan cache on disk (docs/settings.md): what `max-autotune` measured is used again, and the
+  /// shapes that were planned are remembered (known_shapes). Empty: none.
   std::string plan_cache_dir;
   CachePolicy plan_cache = CachePolicy::prefer;
+  /// After warm_up(), a forecast that builds a plan, allocates, or does not run as it was captured
+  /// is reported to `warning`, with the reason.
+  bool strict_counters = false;
+  /// Every forecast is computed twice; other bits the second time are Error (70) not_deterministic.
+  bool deterministic_checks = false;
 };
 
 /// What the machine did. Counts since the forecaster was made; times in seconds.
@@ -127,6 +132,12 @@ struct Counters {
   std::vector<std::string> builds;  ///< why each plan was built, the last 32
 };
 
+/// "3 series in 12.3 ms; 0 plans built, 1 hit; ...": what matters of them, in one line.
+std::string summary(const Counters& counters);
+/// One object with all of them, keys as the members. `indent`: spaces before each line but the
+/// first.
+std::string to_json(const Counters& counters, std::size_t indent = 0);
+
 /// A shape to be ready for: no forecast inside it builds a plan or allocates.
 struct WarmupShape {
   std::size_t context = 512;  ///< steps
@@ -134,6 +145,10 @@ struct WarmupShape {
   std::size_t variates = 1;
   std::size_t batch = 1;  ///< series in one call
 };
+
+/// "512x8,4096x336x7x64": CONTEXTxHORIZON[xVARIATES[xBATCH]], separated by commas. Throws Error (2)
+/// invalid_warmup.
+std::vector<WarmupShape> parse_warmup(std::string_view text);
 
 /// Turns series into forecasts. Not thread-safe; make one per thread, they share the model.
 ///
@@ -151,13 +166,16 @@ class Forecaster {
   /// them is used again: what has been warmed up allocates nothing.
   /// Throws Error (2): invalid_horizon, invalid_quantile, invalid_samples; (65): no_observations,
   /// not_finite, invalid_series (sizes that do not fit, ids that change within a patch),
-  /// duplicate_id; (70): nonfinite_forecast; (130): interrupted.
+  /// duplicate_id; (70): nonfinite_forecast, not_deterministic; (130): interrupted.
   void forecast(std::span<const Series> series, const ForecastOptions& options,
                 std::span<Forecast> out);
   [[nodiscard]] std::vector<Forecast> forecast(std::span<const Series> series,
                                                const ForecastOptions& options);
   /// Builds what forecasts of these shapes need, with these options, and runs each once.
   void warm_up(std::span<const WarmupShape> shapes, const ForecastOptions& options);
+  /// The shapes that the plan cache knows for this model, from this process and earlier ones, the
+  /// last one first: what a service that starts again may want to warm up for.
+  [[nodiscard]] std::vector<WarmupShape> known_shapes() const;
   [[nodiscard]] Counters counters() const;
   [[nodiscard]] const Model& model() const;
 

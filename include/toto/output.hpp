@@ -42,6 +42,6 @@ void write_samples_csv(const TextSink& sink, std::span<const TimeSeries> series,
 /// and for each target mean, median, std and quantiles; then the series that failed.
 void write_json(const TextSink& sink, std::span<const TimeSeries> series,
                 std::span<const Forecast> forecasts, std::span<const SeriesError> errors,
-                const RunInfo& run);
+                const RunInfo& run, std::string_view counters = {});
 
 }  // namespace toto::data

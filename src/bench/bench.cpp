@@ -121,6 +121,7 @@ Measured measure(const Workload& workload, std::span<const BenchSubject> subject
     runner.bfloat16 = subject.model.impl().net->backend().weight_size() < 4;
     if (options.progress) options.progress(workload.name + ", " + subject.label);
     reset_peak_rss();
+    runner.forecaster->warm_up(options.warmup, forecast);
     runner.forecaster->forecast(inputs.series, forecast, runner.out);  // builds the plan
     const Counters counters = runner.forecaster->counters();
     runner.operations = counters.operations;

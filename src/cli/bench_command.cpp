@@ -30,20 +30,10 @@ struct BenchRequest {
   std::size_t runs = 30;
   double seconds = 60;
   bool keep_samples = false;
+  std::string warmup;
   bool json = false;
   std::string compare;
 };
-
-ordered_json to_json(const Counters& c) {
-  return {{"plan_builds", c.plan_builds},       {"plan_hits", c.plan_hits},
-          {"plan_evictions", c.plan_evictions}, {"build_seconds", c.build_seconds},
-          {"allocations", c.allocations},       {"splits", c.splits},
-          {"thread_parks", c.thread_parks},     {"host_reads", c.host_reads},
-          {"graph_captures", c.graph_captures}, {"graph_replays", c.graph_replays},
-          {"graph_splits", c.graph_splits},     {"graph_fallbacks", c.graph_fallbacks},
-          {"autotune_runs", c.autotune_runs},   {"cache_loads", c.cache_loads},
-          {"working_bytes", c.working_bytes},   {"plan", c.plan}};
-}
 
 ordered_json to_json(const BenchReport& report) {
   const MachineRates& m = report.machine;
@@ -63,7 +53,7 @@ ordered_json to_json(const BenchReport& report) {
                     {"percent_of_compute", r.percent_of_compute},
                     {"percent_of_memory", r.percent_of_memory},
                     {"peak_rss_mib", static_cast<double>(r.peak_rss) / (1 << 20)},
-                    {"counters", to_json(r.counters)}});
+                    {"counters", ordered_json::parse(to_json(r.counters))}});
   }
   return {{"model", report.model},
           {"machine",
@@ -164,6 +154,7 @@ ExitStatus run(const BenchRequest& request, const Session& session) {
   BenchOptions options;
   options.runs = request.runs;
   options.max_seconds = request.seconds;
+  if (!request.warmup.empty()) options.warmup = parse_warmup(request.warmup);
   options.progress = [&](std::string_view what) { note(session, what); };
   const BenchReport report = run_bench(workloads, subjects, options);
   print(request.json ? to_json(report).dump(2) + "\n"
@@ -200,6 +191,8 @@ void add_bench(CLI::App& app, Session& session) {
                       "At most so long for each kind, after three runs");
   command->add_flag("--keep-samples", request->keep_samples,
                     "Draw every trajectory, also where exact statistics need none");
+  command->add_option("--warmup", request->warmup,
+                      "Build plans for these shapes first: CONTEXTxHORIZON[xVARIATES[xBATCH]],...");
   command->add_flag("--json", request->json, "Print JSON");
   command->add_option("--compare", request->compare,
                       "A JSON report of an earlier run: shows how many times faster this one is");

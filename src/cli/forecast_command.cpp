@@ -66,7 +66,7 @@ data::Dataset read_inputs(ForecastRequest& request, std::size_t patch) {
 
 std::vector<Forecast> compute(const ForecastRequest& request, const Settings& settings,
                               const data::Dataset& data, bool bands, const Interrupt& interrupt,
-                              const Session& session) {
+                              const Session& session, Counters& counters) {
   ForecastOptions options = request.forecast;
   if (bands && !options.mean_only) {
     const std::vector<float> more = band_levels();
@@ -84,7 +84,13 @@ std::vector<Forecast> compute(const ForecastRequest& request, const Settings& se
   for (const data::TimeSeries& series : data.series) views.push_back(series.view());
   Forecaster forecaster(Model::load(request.query, load_options(settings, session)),
                         forecaster_options(settings));
-  return forecaster.forecast(views, options);
+  if (!request.warmup.empty()) {
+    const bool known = request.warmup == "known";
+    forecaster.warm_up(known ? forecaster.known_shapes() : parse_warmup(request.warmup), options);
+  }
+  std::vector<Forecast> forecasts = forecaster.forecast(views, options);
+  counters = forecaster.counters();
+  return forecasts;
 }
 
 // Leaves out the levels that only the bands of a plot or table needed.
@@ -120,8 +126,9 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
 
   const bool table =
       !session.quiet && !request.json && request.output != "-" && request.output_samples != "-";
+  Counters counters;
   std::vector<Forecast> forecasts =
-      compute(request, settings, data, table || picture.wanted(), interrupt, session);
+      compute(request, settings, data, table || picture.wanted(), interrupt, session, counters);
   if (picture.wanted()) {
     const plot::Figure figure = make_figure(data.series, forecasts, info);
     picture.sink()(request.plot.ends_with(".svg") ? plot::to_svg(figure) : plot::to_html(figure));
@@ -135,10 +142,12 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
                              request.forecast.decode == Decode::cached ? "cached" : "uncached"};
   if (samples.wanted()) data::write_samples_csv(samples.sink(), data.series, forecasts, run);
   if (request.json || request.output.ends_with(".json")) {
-    data::write_json(output.sink(), data.series, forecasts, data.errors, run);
+    data::write_json(output.sink(), data.series, forecasts, data.errors, run,
+                     request.counters ? to_json(counters, 2) : std::string());
   } else if (output.wanted()) {
     data::write_csv(output.sink(), data.series, forecasts, run);
   }
+  if (request.counters) note(session, summary(counters));
   for (Result* result : {&output, &samples, &picture}) result->commit();
   return data.errors.empty() ? ExitStatus::ok : data.errors.front().error.status();
 }

@@ -124,6 +124,10 @@ void add_result_options(CLI::App& command, ForecastRequest& request) {
       ->group(group);
   command.add_flag("--json", request.json, "Write the forecasts to standard output as JSON")
       ->group(group);
+  command
+      .add_flag("--counters", request.counters,
+                "Say what the machine did: one line on standard error, and `counters` in JSON")
+      ->group(group);
 }
 
 // Standard output, devices and the pipes that a shell makes have none; they take CSV.
@@ -157,6 +161,12 @@ void add_forecast_options(CLI::App& command, ForecastRequest& request) {
       ->group("The model");
   add_model_options(command, request.query);
   add_settings_options(command, request.settings);
+  command
+      .add_option("--warmup", request.warmup,
+                  "Build plans first: CONTEXTxHORIZON[xVARIATES[xBATCH]],... or `known`, what the "
+                  "plan cache remembers")
+      ->type_name("SHAPES")
+      ->group("How it runs");
   add_result_options(command, request);
 }
 

@@ -22,6 +22,8 @@ struct ForecastRequest {
   std::string output_samples;  ///< the trajectories; likewise
   std::string plot;            ///< .svg or .html; empty: none
   bool json = false;           ///< the forecasts as JSON on standard output
+  bool counters = false;       ///< what the machine did: a line on stderr, a member of JSON
+  std::string warmup;          ///< shapes to warm up for, or "known"; empty: none
 };
 
 /// Adds every flag of the command. The values land in `request`, which must outlive the parsing.

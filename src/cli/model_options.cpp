@@ -53,6 +53,14 @@ void add_settings_options(CLI::App& command, SettingsFlags& flags) {
       kExecution);
   add("--memory-limit", flags.memory_limit, "SIZE",
       "Working memory, weights excluded; batches are split to fit", kExecution);
+  command
+      .add_flag("--strict-counters,!--no-strict-counters", flags.strict_counters,
+                "After --warmup, tell of every plan built and every allocation")
+      ->group(kExecution);
+  command
+      .add_flag("--deterministic-checks,!--no-deterministic-checks", flags.deterministic_checks,
+                "Compute every forecast twice; other bits the second time are an error")
+      ->group(kExecution);
   add("--log", flags.log, "WORD,...",
       "What is told as it happens: plans, cache, memory, all (TOTO_LOG)", kExecution);
 }
@@ -80,6 +88,8 @@ ForecasterOptions forecaster_options(const Settings& settings) {
   options.max_plans = settings.max_plans.value;
   options.plan_cache_dir = settings.plan_cache_dir.value;
   options.plan_cache = settings.plan_cache.value;
+  options.strict_counters = settings.strict_counters.value;
+  options.deterministic_checks = settings.deterministic_checks.value;
   options.warning = warn;
   options.plan_log = [log = settings.log.value](std::string_view line) {
     const bool cache = line.starts_with("plan cache");

@@ -72,7 +72,7 @@ void write_series(TextWriter& out, const TimeSeries& series, const Forecast& for
 
 void write_json(const TextSink& sink, std::span<const TimeSeries> series,
                 std::span<const Forecast> forecasts, std::span<const SeriesError> errors,
-                const RunInfo& run) {
+                const RunInfo& run, std::string_view counters) {
   check_outputs(series, forecasts);
   TextWriter out(sink);
   out.raw("{\n  \"model\": ").json_string(run.model);
@@ -92,7 +92,9 @@ void write_json(const TextSink& sink, std::span<const TimeSeries> series,
     out.raw(", \"message\": ").json_string(errors[i].error.message());
     out.raw("}");
   }
-  out.raw("]\n}\n");
+  out.raw("]");
+  if (!counters.empty()) out.raw(",\n  \"counters\": ").raw(counters);
+  out.raw("\n}\n");
   out.finish();
 }
 

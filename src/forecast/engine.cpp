@@ -36,17 +36,6 @@ std::size_t Engine::chunk_size(std::span<const Series> series, std::size_t first
   return count;
 }
 
-void Engine::plan(std::span<const Series> series, const Generation& g, const Limits& limits) {
-  take(g);
-  for (std::size_t first = 0; first < series.size();) {
-    const std::size_t count = chunk_size(series, first, limits);
-    const Chunk chunk = measure(series, first, count);
-    std::int32_t batch = first_batch(chunk, g, limits);
-    acquire(series, chunk, g, batch);  // what does not fit is split when it is run
-    first += count;
-  }
-}
-
 void Engine::run(std::span<const Series> series, const Generation& g, const Limits& limits,
                  Sink& sink) {
   take(g);

@@ -77,9 +77,6 @@ class Engine {
   void run(std::span<const Series> series, const Generation& generation, const Limits& limits,
            Sink& sink);
 
-  /// Builds the plans that run() would need; nothing is computed, and values may be missing.
-  void plan(std::span<const Series> series, const Generation& generation, const Limits& limits);
-
   void count(Counters& counters) const;
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -45,11 +46,24 @@ void check(const ForecastOptions& options) {
   }
 }
 
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+bool same_bits(const Forecast& a, const Forecast& b) {
+  return same_bits(a.mean, b.mean) && same_bits(a.median, b.median) && same_bits(a.std, b.std) &&
+         same_bits(a.quantiles, b.quantiles) && same_bits(a.samples, b.samples);
+}
+
 }  // namespace
 
 struct Forecaster::Impl {
   Impl(Model from, const ForecasterOptions& options)
       : model(std::move(from)),
+        strict(options.strict_counters),
+        compute_twice(options.deterministic_checks),
+        warning(options.warning),
         net(*model.impl().net),
         plans(net, options),
         engine(net, plans),
@@ -83,20 +97,6 @@ struct Forecaster::Impl {
       model.impl().tuned = true;
       if (autotune_runs > 0) cache.store(key, entry);
     }
-    for (const PlanShape& shape : entry.shapes) plan(shape);
-  }
-
-  /// Builds the plan of a shape without running it.
-  void plan(const PlanShape& shape) {
-    std::vector<Series> series(shape.batch);
-    for (Series& s : series) {
-      s.variates = shape.variates;
-      s.steps = shape.context;
-    }
-    Generation g;
-    g.horizon = shape.horizon;
-    g.trajectories = static_cast<std::int32_t>(shape.samples);
-    engine.plan(series, g, Limits{});
   }
 
   /// Tells the plan cache about a shape that had to be planned.
@@ -135,8 +135,48 @@ struct Forecaster::Impl {
     ++calls;
   }
 
+  void run(std::span<const Series> series, const ForecastOptions& options,
+           std::span<Forecast> out) {
+    collector.reset(series, options, levels, out);
+    engine.run(series, generation, Limits{}, collector);
+  }
+
+  /// Computes them again and compares.
+  void check_deterministic(std::span<const Series> series, const ForecastOptions& options,
+                           std::span<const Forecast> first) {
+    again.resize(series.size());
+    run(series, options, again);
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      if (same_bits(first[i], again[i])) continue;
+      throw Error(ExitStatus::internal, "not_deterministic",
+                  "the same forecast computed twice has different bits",
+                  fmt::format("series '{}'", series[i].id),
+                  "the memory or the processor of this machine may be faulty; if it is the same on "
+                  "another, please report it");
+    }
+  }
+
+  /// What must not happen after warm-up, and did.
+  void tell_if_not_steady(const Counters& before) {
+    Counters now;
+    plans.count(now);
+    engine.count(now);
+    const auto tell = [&](std::string_view what, std::uint64_t then, std::uint64_t count) {
+      if (count == then || !warning) return;
+      std::string line = fmt::format("after warm-up: {} {}", count - then, what);
+      if (!now.builds.empty()) line += fmt::format(" ({})", now.builds.back());
+      warning(line);
+    };
+    tell("plans built", before.plan_builds, now.plan_builds);
+    tell("allocations of working memory", before.allocations, now.allocations);
+    tell("graph fallbacks", before.graph_fallbacks, now.graph_fallbacks);
+  }
+
   static constexpr std::size_t kLatencies = 1024;
   Model model;
+  bool strict, compute_twice;
+  bool warmed = false;
+  std::function<void(std::string_view)> warning;
   const Toto1& net;
   PlanTable plans;
   Engine engine;
@@ -153,6 +193,7 @@ struct Forecaster::Impl {
   PlanCacheKey key;
   PlanEntry entry;  // what the cache knows about this model, as far as this process has seen
   std::uint64_t cache_loads = 0, autotune_runs = 0;
+  std::vector<Forecast> again;  // of check_deterministic
 };
 
 Forecaster::Forecaster(Model model, const ForecasterOptions& options)
@@ -184,7 +225,7 @@ void Forecaster::forecast(std::span<const Series> series, const ForecastOptions&
   {
     const Stopwatch watch(seconds);
     Collector& collector = impl_->collector;
-    collector.reset(series, options, levels, out);
+    collector.reset(series, options, levels, out);  // knows whether anything is drawn
     Generation& generation = impl_->generation;
     generation.horizon = options.horizon;
     generation.mean = options.mean_only;
@@ -194,9 +235,16 @@ void Forecaster::forecast(std::span<const Series> series, const ForecastOptions&
     generation.seed = options.seed;
     generation.align = options.align;
     const std::uint64_t builds = impl_->plans.builds();
+    Counters before;
+    if (impl_->strict && impl_->warmed) {
+      impl_->plans.count(before);
+      impl_->engine.count(before);
+    }
     impl_->engine.run(series, generation, Limits{}, collector);
+    if (impl_->strict && impl_->warmed) impl_->tell_if_not_steady(before);
     if (impl_->plans.builds() != builds) impl_->remember_shape(series, generation);
   }
+  if (impl_->compute_twice) impl_->check_deterministic(series, options, out);
   impl_->remember(seconds);
   impl_->series_done += series.size();
 }
@@ -209,6 +257,7 @@ std::vector<Forecast> Forecaster::forecast(std::span<const Series> series,
 }
 
 void Forecaster::warm_up(std::span<const WarmupShape> shapes, const ForecastOptions& options) {
+  impl_->warmed = false;  // what is built now is meant to be
   for (const WarmupShape& shape : shapes) {
     const std::size_t cells = std::max<std::size_t>(shape.context * shape.variates, 1);
     std::vector<float> values(cells);
@@ -227,6 +276,15 @@ void Forecaster::warm_up(std::span<const WarmupShape> shapes, const ForecastOpti
     once.progress = {};
     const auto out = forecast(series, once);
   }
+  impl_->warmed = true;
+}
+
+std::vector<WarmupShape> Forecaster::known_shapes() const {
+  std::vector<WarmupShape> shapes;
+  for (const PlanShape& s : impl_->entry.shapes) {
+    shapes.push_back({s.context, s.horizon, s.variates, s.batch});
+  }
+  return shapes;
 }
 
 Counters Forecaster::counters() const {

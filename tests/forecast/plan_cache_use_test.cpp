@@ -58,10 +58,20 @@ TEST_P(PlanCacheUse, APlanFromTheCacheGivesTheSameBits) {
 
   Forecaster second(model, options());
   EXPECT_EQ(second.counters().cache_loads, 1U);
-  EXPECT_EQ(second.counters().plan_builds, 1U);  // at once, from what the first one left
+  EXPECT_EQ(second.counters().plan_builds, 0U);  // nothing that was not asked for
+  EXPECT_EQ(second.counters().working_bytes, 0U);
+  ASSERT_EQ(second.known_shapes().size(), 1U);
+  EXPECT_EQ(second.known_shapes().front().context, 100U);
+  EXPECT_EQ(second.known_shapes().front().horizon, 20U);
+  EXPECT_EQ(second.known_shapes().front().variates, 2U);
+  ForecastOptions warm;
+  warm.num_samples = 8;
+  warm.keep_samples = true;
+  second.warm_up(second.known_shapes(), warm);
+  EXPECT_EQ(second.counters().plan_builds, 1U);
   const Forecast after = run(second);
   EXPECT_EQ(second.counters().plan_builds, 1U);
-  EXPECT_EQ(second.counters().plan_hits, 1U);
+  EXPECT_GE(second.counters().plan_hits, 1U);
   EXPECT_EQ(before.samples, after.samples);
   EXPECT_EQ(before.quantiles, after.quantiles);
 }
