@@ -2,8 +2,10 @@
 // The contracts of docs/design.md on the fast CPU backend: bits that depend on nothing but the
 // series, plans that are built once, and no heap allocation after warm-up.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <random>
 
 #include "counted_allocations.h"
@@ -55,6 +57,14 @@ struct Setting {
   Precision precision;
   bool eager;
 };
+
+/// Memory of this process that lies in RAM, in bytes; 0 where the system does not say.
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t total = 0, resident = 0;
+  file >> total >> resident;
+  return file ? resident * ::sysconf(_SC_PAGESIZE) : 0;
+}
 
 class Contract : public testing::TestWithParam<Setting> {
  protected:
@@ -186,6 +196,7 @@ TEST_P(PlanContract, NothingIsAllocatedAfterWarmUp) {
   forecaster.forecast(views(largest), options, out);  // the warm-up of everything, `out` included
 
   std::mt19937 random(5);
+  const std::int64_t resident = resident_bytes();
   for (int i = 0; i < 1000; ++i) {
     std::vector<OwnedSeries> owned;
     const std::size_t batch = 1 + random() % 5;
@@ -198,6 +209,7 @@ TEST_P(PlanContract, NothingIsAllocatedAfterWarmUp) {
     ASSERT_EQ(test::allocations(), before)
         << "forecast " << i << ", batch " << batch << ", horizon " << options.horizon;
   }
+  EXPECT_LE(resident_bytes() - resident, 1 << 20);
 }
 
 std::string name_of(const testing::TestParamInfo<Setting>& test) {
