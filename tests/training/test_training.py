@@ -33,6 +33,12 @@ def test_a_resumed_run_ends_like_an_unbroken_one(tmp_path):
     assert torch.equal(weights(rest), whole)
 
 
+def test_workers_make_the_same_batches(tmp_path):
+    alone = weights(train.train(RECIPE, tmp_path / "alone"))
+    helped = weights(train.train(RECIPE, tmp_path / "helped", workers=2))
+    assert torch.equal(alone, helped)
+
+
 def test_loss_falls(tmp_path):
     train.train({**RECIPE, "steps": 60, "report_every": 20}, tmp_path)
     rows = (tmp_path / "curve.csv").read_text().splitlines()

@@ -211,13 +211,18 @@ def stationary(draw, n, t):
 
 
 def prices(draw, n, t):
-    """Geometric random walk with stochastic volatility, jumps and a small drift."""
+    """Geometric random walk with stochastic volatility, jumps and a small drift.
+
+    The drift is a few hundredths of a day's deviation, as the yearly Sharpe ratios of markets are
+    (0.3 of a year is 0.02 of a day), and changes along the way: yesterday's trend says little.
+    """
     step = draw.log_uniform(n, 0.001, 0.03)
     calm = smooth(draw, n, t, draw.log_uniform(n, 5, 200)) + relaxing(draw, n, t)
     volatility = torch.exp(draw.uniform(n, 0, 0.5) * calm)
     shock = heavy(draw, n, t) * volatility
-    drift = draw.normal(n) * 0.05
-    bounce = draw.uniform(n, -0.1, 0.1)
+    mood = smooth(draw, n, t, draw.log_uniform(n, 50, 2000))
+    drift = 0.02 + 0.02 * draw.normal(n) + draw.uniform(n, 0, 0.04) * mood
+    bounce = draw.uniform(n, -0.1, 0.1) * draw.chance(n, 0.5)
     shock = shock + bounce * torch.nn.functional.pad(shock[:, :-1], (1, 0))
     return torch.exp((torch.cumsum(step * (shock + drift), -1)).clamp(-8, 8))
 

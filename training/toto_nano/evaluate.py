@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pandas as pd
 
-from . import baselines, engine, evaluation_data, scores
+from . import baselines, engine, evaluation_data, markets, scores
 
 REFERENCE = "seasonal naive"
 
@@ -99,18 +99,27 @@ def main():
     parser.add_argument("--toto", type=pathlib.Path, help="the program to judge")
     parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--split", default="test", choices=["test", "dev"])
+    parser.add_argument("--markets", action="store_true", help="daily prices alone, 31 series")
     parser.add_argument("--no-ets", action="store_true", help="leave out the slow baseline")
     parser.add_argument("--baselines", type=pathlib.Path, help="take them from an earlier --csv")
     parser.add_argument("--report", type=pathlib.Path, help="Markdown to write")
     parser.add_argument("--csv", type=pathlib.Path, help="every figure, to write")
     args = parser.parse_args()
 
+    def forecast(windows):
+        if args.toto:
+            return engine.by_toto(args.toto, args.model, windows, args.samples)
+        return engine.by_training_program(args.model, windows, args.samples)
+
+    if args.markets:
+        text = markets.report(forecast)
+        print(text)
+        if args.report:
+            args.report.write_text(text)
+        return
     windows = [w for s in evaluation_data.load(args.split) for w in scores.windows(s)]
-    forecasts, started = {}, time.monotonic()
-    if args.toto:
-        forecasts["toto"] = engine.by_toto(args.toto, args.model, windows, args.samples)
-    else:
-        forecasts["toto"] = engine.by_training_program(args.model, windows, args.samples)
+    started = time.monotonic()
+    forecasts = {"toto": forecast(windows)}
     print(f"{len(windows)} windows in {time.monotonic() - started:.1f} s")
     if args.baselines:
         known = pd.read_csv(args.baselines)

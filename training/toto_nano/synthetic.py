@@ -16,6 +16,9 @@ class Batch:
     valid: torch.Tensor  # (B,V,T) bool
     ids: torch.Tensor  # (B,V) variates with equal ids may see each other
 
+    def to(self, device):
+        return Batch(self.x.to(device), self.valid.to(device), self.ids.to(device))
+
 
 def at_random(draw, y, p, change):
     """Applies change(draw, rows) to each series with probability p."""
@@ -90,12 +93,15 @@ ACCIDENTS = [
 ]  # fmt: skip
 
 
+MARKET = 0.12  # prices as an exchange reports them: nothing clipped, rounded or lost
+
+
 def single(draw: Draw, n: int, t: int):
     """n unrelated series in units of one."""
     y = curves.curve(draw, n, t)
     for change, p in ACCIDENTS:
         y = at_random(draw, y, p, change)
-    return y
+    return at_random(draw, y, MARKET, lambda draw, rows: curves.prices(draw, *rows.shape))
 
 
 def related(draw: Draw, b: int, v: int, t: int):

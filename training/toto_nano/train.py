@@ -24,6 +24,7 @@ from .noise import Draw
 from .optimizer import Muon
 
 DEV_SEED = 1 << 40  # the development series come from seeds that training never reaches
+NOISE_SEED = 1 << 41
 
 
 class Data:
@@ -42,7 +43,38 @@ class Data:
         groups = max(1, self.recipe["tokens_per_step"] // (shape["variates"] * shape["patches"]))
         patch = self.recipe["model"]["patch_size"]
         draw = Draw(self.generator)
-        return synthetic.batch(draw, groups, shape["variates"], shape["patches"] * patch, patch)
+        batch = synthetic.batch(draw, groups, shape["variates"], shape["patches"] * patch, patch)
+        self.generator.manual_seed(seed + NOISE_SEED)  # the noise of `losses`, wherever it is drawn
+        return batch
+
+    def stream(self, first, last, workers=0):
+        """Batches first .. last-1 in order; with workers, other processes make them."""
+        if workers == 0:
+            yield from map(self.batch, range(first, last))
+            return
+        loader = torch.utils.data.DataLoader(
+            Steps(self.recipe, self.generator.device, first, last),
+            batch_size=None, num_workers=workers, prefetch_factor=4, multiprocessing_context="spawn",
+        )  # fmt: skip
+        for index, batch in enumerate(loader, first):
+            self.generator.manual_seed(self.recipe["seed"] * 1_000_000_007 + index + NOISE_SEED)
+            yield batch.to(self.generator.device)
+
+
+class Steps(torch.utils.data.Dataset):
+    """What a worker of Data.stream does; its batches travel through the memory of the CPU."""
+
+    def __init__(self, recipe, device, first, last):
+        self.recipe, self.device, self.first, self.last = recipe, device, first, last
+        self.data = None  # a generator cannot be sent to another process
+
+    def __len__(self):
+        return self.last - self.first
+
+    def __getitem__(self, i):
+        torch.set_num_threads(1)
+        self.data = self.data or Data(self.recipe, self.device)
+        return self.data.batch(self.first + i).to("cpu")
 
 
 def losses(likelihood, model: Toto, batch: synthetic.Batch, jitter: float, amp: bool, generator):
@@ -143,7 +175,7 @@ def development_loss(run, data, jitter, amp, count):
 
 
 def train(recipe, out: pathlib.Path, device="cpu", resume=None, compiled=False, limit_s=None,
-          until=None):
+          until=None, workers=0):
     """Returns the averaged model; writes out/state.pt, out/curve.csv and the checkpoint."""
     out.mkdir(parents=True, exist_ok=True)
     run, data = Run(recipe, device), Data(recipe, device)
@@ -153,15 +185,15 @@ def train(recipe, out: pathlib.Path, device="cpu", resume=None, compiled=False, 
     jitter, amp, every = recipe["jitter"], recipe["bfloat16"], recipe["report_every"]
     started, recent = time.monotonic(), []
     last = until or recipe["steps"]
-    while run.step < last:
-        batch = data.batch(run.step)
+    development = Data(recipe, device)
+    for batch in data.stream(run.step, last, workers):
         loss = average(*losses(score, run.model, batch, jitter, amp, data.generator))
         run.update(loss)
         recent.append(loss.detach())
         if run.step % every == 0 or run.step == last:
             row = {"step": run.step, "seconds": round(time.monotonic() - started, 1)}
             row["train"] = torch.stack(recent).mean().item()
-            row.update(development_loss(run, data, jitter, amp, recipe["dev_batches"]))
+            row.update(development_loss(run, development, jitter, amp, recipe["dev_batches"]))
             recent.clear()
             append_csv(out / "curve.csv", row)
             print(" ".join(f"{k} {v:.4g}" for k, v in row.items()), flush=True)
@@ -189,12 +221,14 @@ def main():
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--resume", type=pathlib.Path, help="a state.pt to go on from")
     parser.add_argument("--compile", action="store_true", help="torch.compile the loss")
+    parser.add_argument("--workers", type=int, default=0, help="processes that make the series")
     parser.add_argument("--until", type=int, help="stop at this step, before the recipe's last")
     parser.add_argument("--limit", type=float, help="stop after so many seconds, resumable")
     args = parser.parse_args()
     recipe = json.loads(args.recipe.read_text())
     train(
-        recipe, args.out, args.device, args.resume, args.compile, args.limit, args.until
+        recipe, args.out, args.device, args.resume, args.compile, args.limit, args.until,
+        args.workers,
     )
 
 
