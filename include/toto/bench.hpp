@@ -64,6 +64,8 @@ struct MachineRates {
   double float32_per_second = 0;  ///< operations; a multiply-add is two
   double bfloat16_per_second = 0;
   double read_bytes_per_second = 0;
+  double jitter = 1;  ///< p99 / p50 of a loop of 5 ms that reads no memory: what this machine does
+                      ///< to any program
 };
 
 struct BenchReport {
@@ -72,7 +74,7 @@ struct BenchReport {
   std::vector<BenchRow> rows;
 };
 
-/// Measures this machine with the threads and instructions of the cpu backend. About two seconds.
+/// Measures this machine with the threads and instructions of the cpu backend. About three seconds.
 MachineRates measure_machine(int threads = 0);
 
 /// Subjects take turns within each workload, after one forecast each to warm up. Series are made

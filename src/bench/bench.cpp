@@ -97,6 +97,7 @@ void raise(MachineRates& machine, const MachineRates& again) {
   machine.bfloat16_per_second = std::max(machine.bfloat16_per_second, again.bfloat16_per_second);
   machine.read_bytes_per_second =
       std::max(machine.read_bytes_per_second, again.read_bytes_per_second);
+  machine.jitter = std::min(machine.jitter, again.jitter);
 }
 
 struct Measured {
@@ -153,6 +154,7 @@ MachineRates measure_machine(int threads) {
   machine.float32_per_second = ceilings.f32_flops;
   machine.bfloat16_per_second = ceilings.bf16_flops;
   machine.read_bytes_per_second = ceilings.read_bytes;
+  machine.jitter = ceilings.jitter;
   return machine;
 }
 

@@ -2,6 +2,7 @@
 #include "backend/cpu/ceilings.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 
@@ -37,6 +38,20 @@ double peak(ThreadTeam& team, const PeakLoop& loop, double seconds) {
   return team.size() * loop.flops * kSteps / time;
 }
 
+/// How unsteady the machine is by itself: other work on it, time stolen by a hypervisor.
+double measure_jitter(ThreadTeam& team, const PeakLoop& loop) {
+  constexpr std::size_t kSteps = 1'250'000;  // about 5 ms
+  std::array<double, 200> times{};
+  for (double& time : times) {
+    const auto start = Clock::now();
+    team.run(team.size(),
+             [&](int) noexcept { sink.store(loop.run(kSteps), std::memory_order_relaxed); });
+    time = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() * 99 / 100] / times[times.size() / 2];
+}
+
 }  // namespace
 
 Ceilings measure_ceilings(ThreadTeam& team, Isa isa, double seconds) {
@@ -61,6 +76,7 @@ Ceilings measure_ceilings(ThreadTeam& team, Isa isa, double seconds) {
         std::memory_order_relaxed);
   });
   c.read_bytes = static_cast<double>(kBytes) / time;
+  c.jitter = measure_jitter(team, kernels.f32);
   return c;
 }
 

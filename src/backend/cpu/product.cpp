@@ -12,6 +12,12 @@ struct Grid {
   int units = 1;
 };
 
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kStepBytes = 3 * kLine;  // of a panel, where its vectors are 64 bytes
+// How far ahead a single tile fetches its own weights. The processor's prefetcher stops at every
+// page of 4 KiB, and with few rows there is not enough arithmetic to hide that.
+constexpr std::size_t kDistance = std::size_t{16} << 10;
+
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// The grid with the least work for its busiest thread. Between equals, units are divided rather
@@ -72,7 +78,7 @@ class Worker {
     }
     for (std::int64_t unit = part_.units.begin; unit < part_.units.end; ++unit) {
       // With several tiles the next unit is fetched while this one is worked on. A single tile
-      // streams through its unit, which the processor notices by itself.
+      // streams through its unit and fetches what it will need itself in a moment.
       const std::int64_t next = unit + 1 < part_.units.end ? unit + 1 : part_.units.begin;
       ahead_ = panel(next);
       ahead_end_ = count > p_.kernels->rows ? panel(next + 1) : ahead_;
@@ -113,9 +119,10 @@ class Worker {
   }
 
   void compute(const std::byte* a, std::size_t stride, int rows, const std::byte* b, float* tile) {
-    const bool fetch = ahead_ < ahead_end_;
-    format_.tile[rows](a, stride, b, m_.steps, fetch ? ahead_ : b, tile);
-    ahead_ += m_.steps * 64;
+    Ahead fetch{b + kDistance, kStepBytes};
+    if (ahead_ < ahead_end_) fetch = {ahead_, kLine};
+    format_.tile[rows](a, stride, b, m_.steps, fetch, tile);
+    ahead_ += m_.steps * kLine;
   }
 
   [[nodiscard]] const std::byte* panel(std::int64_t unit) const {

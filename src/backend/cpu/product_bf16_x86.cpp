@@ -19,10 +19,10 @@ constexpr int kLanes = 16;
 
 template <int R>
 TOTO_AVX512_BF16 void tile(const void* a, std::size_t a_stride, const void* b, std::size_t steps,
-                           const void* next, float* out) {
+                           const Ahead& fetch, float* out) {
   const auto* panel = static_cast<const std::byte*>(b);
   const auto* rows = static_cast<const std::byte*>(a);
-  const auto* ahead = static_cast<const std::byte*>(next);
+  const std::byte* ahead = fetch.from;
   __m512 sum[R][3];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) sum[r][0] = sum[r][1] = sum[r][2] = _mm512_setzero_ps();
@@ -32,7 +32,9 @@ TOTO_AVX512_BF16 void tile(const void* a, std::size_t a_stride, const void* b, s
     const auto b2 = (__m512bh)_mm512_load_si512(panel + 128);
     panel += 192;
     __builtin_prefetch(ahead, 0, 2);
-    ahead += 64;
+    __builtin_prefetch(ahead + 64, 0, 2);
+    __builtin_prefetch(ahead + 128, 0, 2);
+    ahead += fetch.pace;
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       int pair;

@@ -29,12 +29,12 @@ HWY_INLINE Vec load_weights(const std::uint16_t* b) {
 
 template <typename Weight, int R>
 void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t steps,
-          const void* next, float* out) {
+          const cpu::Ahead& fetch, float* out) {
   const Floats d;
   const auto* b = static_cast<const Weight*>(weights);
   const auto* rows = static_cast<const float*>(a);
   const std::size_t stride = a_stride / sizeof(float);
-  const auto* ahead = static_cast<const std::byte*>(next);
+  const std::byte* ahead = fetch.from;
   Vec sum[R][kTileVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
@@ -47,7 +47,9 @@ void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t 
     const Vec b2 = load_weights(b + 2 * kLanes);
     b += kColumns;
     __builtin_prefetch(ahead, 0, 2);
-    ahead += 64;
+    __builtin_prefetch(ahead + 64, 0, 2);
+    __builtin_prefetch(ahead + 128, 0, 2);
+    ahead += fetch.pace;
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const Vec x = hn::Set(d, rows[static_cast<std::size_t>(r) * stride + k]);

@@ -17,10 +17,16 @@ namespace toto::cpu {
 inline constexpr int kMaxTileRows = 8;
 inline constexpr int kMaxTileColumns = 48;
 
-/// tile[R][columns] = a[R][K] times the panel b. `a_stride` in bytes. One cache line is prefetched
-/// from `next` on for each step.
+/// What a tile fetches into the cache while it computes: three lines for each step, the first at
+/// `from` and then `pace` bytes further each time.
+struct Ahead {
+  const std::byte* from;
+  std::size_t pace;
+};
+
+/// tile[R][columns] = a[R][K] times the panel b. `a_stride` in bytes.
 using TileFunction = void (*)(const void* a, std::size_t a_stride, const void* b, std::size_t steps,
-                              const void* next, float* tile);
+                              const Ahead& ahead, float* tile);
 
 /// What becomes of a tile.
 struct TileOutput {
