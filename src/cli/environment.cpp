@@ -14,16 +14,33 @@
 #include "toto/settings.hpp"
 
 namespace toto::cli {
-void warn_about_environment() {
+namespace {
+
+std::vector<std::string> known_variables() {
   std::vector<std::string> known;
   for (const std::string_view name : setting_variables()) known.emplace_back(name);
+  return known;
+}
+
+}  // namespace
+
+std::vector<std::string> unknown_variables() {
+  const std::vector<std::string> known = known_variables();
+  std::vector<std::string> unknown;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view pair = *entry;
     const std::string_view name = pair.substr(0, pair.find('='));
     if (!name.starts_with("TOTO_")) continue;
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (std::find(known.begin(), known.end(), name) == known.end()) unknown.emplace_back(name);
+  }
+  return unknown;
+}
+
+void warn_about_environment() {
+  const std::vector<std::string> known = known_variables();
+  for (const std::string& name : unknown_variables()) {
     const std::string_view near = closest(name, known);
-    std::string message = std::string(name) + " is set, but this version does not read it";
+    std::string message = name + " is set, but this version does not read it";
     if (!near.empty()) message.append(" (did you mean ").append(near).append("?)");
     warn(message);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// toto verify: compares this build with outputs of the official implementation.
+// toto verify: a suite of checks (cli/verify_suite.h), or golden cases alone: this build against
+// outputs of the official implementation.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -8,18 +9,13 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/verify_suite.h"
 #include "toto/verify.hpp"
 
 namespace toto::cli {
 namespace {
 
 using nlohmann::ordered_json;
-
-struct VerifyOptions {
-  std::vector<std::string> golden;
-  SettingsFlags settings;
-  bool json = false;
-};
 
 // JSON has no infinity; an error is infinite where a value is not finite or a shape differs.
 ordered_json number(double value) {
@@ -68,7 +64,7 @@ std::string to_text(const GoldenCase& one) {
   return text;
 }
 
-ExitStatus run_verify(const VerifyOptions& options, const Session& session) {
+ExitStatus run_golden(const SuiteRequest& options, const Session& session) {
   const Interrupt interrupt;
   const LoadOptions load = load_options(resolve_settings(options.settings), session);
   GoldenReport report;
@@ -96,21 +92,31 @@ ExitStatus run_verify(const VerifyOptions& options, const Session& session) {
 }  // namespace
 
 void add_verify(CLI::App& app, Session& session) {
-  const auto options = std::make_shared<VerifyOptions>();
+  const auto options = std::make_shared<SuiteRequest>();
   CLI::App* const command = add_command(
       app, session, "verify",
-      "Compares this build with golden cases: folders of inputs and outputs that were exported "
-      "from "
-      "the official implementation (docs/verification.md). Exit status 3 if a bound is exceeded.",
+      "Says whether this build, on this machine, with this model and these series, may be "
+      "deployed: "
+      "exit status 0 if every check ran and held, 3 otherwise (docs/production.md). With --golden "
+      "and "
+      "without --suite it only compares this build with golden cases: folders of inputs and "
+      "outputs "
+      "that were exported from the official implementation (docs/verification.md).",
+      "  toto verify --data bars/ --report verify.html\n"
+      "  toto verify --suite full --model Datadog/Toto-Open-Base-1.0 --data bars/ --report v.md\n"
+      "  toto verify --data bars/ --record before.json\n"
+      "  toto verify --data bars/ --against before.json\n"
       "  toto verify --golden tests/data/golden/toto1-tiny-a\n"
       "  toto verify --golden golden/* --precision float64 --json\n");
-  command->add_option("--golden", options->golden, "Folders of golden cases")
-      ->required()
-      ->type_name("DIR...");
+  command->add_option("--golden", options->golden, "Folders of golden cases")->type_name("DIR...");
+  add_suite_options(*command, *options);
   add_settings_options(*command, options->settings);
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options, &session] {
-    session.run = [options, &session] { return run_verify(*options, session); };
+    session.run = [options, &session] {
+      return wants_suite(*options) ? run_verify_suite(*options, session)
+                                   : run_golden(*options, session);
+    };
   });
 }
 

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verify_suite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "cli/allocations.h"
+#include "cli/arguments.h"
+#include "cli/environment.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/second_process.h"
+#include "core/atomic_file.h"
+#include "toto/data.hpp"
+
+namespace toto::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Suite parse_suite(const std::string& text) {
+  return parse_choice<Suite>(
+      text, "--suite", {{"quick", Suite::quick}, {"full", Suite::full}, {"soak", Suite::soak}});
+}
+
+/// A folder stands for the CSV files in it, by name.
+std::vector<std::string> files_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    if (!fs::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (entry.path().extension() == ".csv") found.push_back(entry.path().string());
+    }
+    if (found.empty()) {
+      throw Error(ExitStatus::missing_input, "file_not_found", "no .csv file in this folder", path);
+    }
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+/// All series of all files. One that cannot be forecast is an error: verification leaves nothing
+/// out.
+std::vector<data::TimeSeries> read_all(const std::vector<std::string>& files, std::size_t patch) {
+  std::vector<data::TimeSeries> all;
+  for (const std::string& path : files) {
+    data::CsvOptions options;
+    options.context = 1 << 20;  // the past is what forecasts are held against
+    options.min_observations = patch;
+    data::Dataset set = data::read_csv(path, options);
+    for (const std::string& warning : set.warnings) warn(warning);
+    if (!set.errors.empty()) throw set.errors.front().error;
+    for (data::TimeSeries& series : set.series) all.push_back(std::move(series));
+  }
+  return all;
+}
+
+/// The command line of this process, with every argument as it is; the program's own path aside.
+std::vector<std::string> own_arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> all;
+  for (std::string one; std::getline(file, one, '\0');) all.push_back(one);
+  if (!all.empty()) all.erase(all.begin());
+  return all;
+}
+
+std::string quoted(const std::string& argument) {
+  if (!argument.empty() &&
+      argument.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRS"
+                                 "TUVWXYZ0123456789-_=./,:+@") == std::string::npos) {
+    return argument;
+  }
+  std::string text = "'";
+  for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+/// What one types to get the same report again: flags that say where it goes left out.
+std::string command_of(const std::vector<std::string>& arguments) {
+  std::string text = "toto";
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& one = arguments[i];
+    if (one == "--report" || one == "--only" || one == "--record") {
+      ++i;
+      continue;
+    }
+    if (one == "--json" || one.starts_with("--report=") || one.starts_with("--only=") ||
+        one.starts_with("--record=")) {
+      continue;
+    }
+    text += ' ';
+    text += quoted(one);
+  }
+  return text;
+}
+
+using Writer = std::string (*)(const VerifyReport&);
+
+Writer writer_for(const std::string& path) {
+  if (path.ends_with(".json")) return verify_json;
+  if (path.ends_with(".md")) return verify_markdown;
+  if (path.ends_with(".html")) return verify_html;
+  throw Error(ExitStatus::usage, "unknown_suffix",
+              fmt::format("expected a name that ends in .md, .html or .json, found '{}'", path),
+              "--report");
+}
+
+std::string short_text(const VerifyReport& report) {
+  std::string text;
+  std::size_t held = 0, warned = 0;
+  for (const Check& c : report.checks) {
+    held += c.verdict == Verdict::holds ? 1 : 0;
+    warned += c.verdict == Verdict::warning ? 1 : 0;
+    if (c.verdict == Verdict::holds) continue;
+    text += fmt::format("{:13} {}: {}: {:.3g} {}, bound {:.3g} ({})\n", word(c.verdict), c.group,
+                        c.name, c.value, c.unit, c.bound, c.why);
+  }
+  return text + fmt::format(
+                    "{}, suite {}: {} checks, {} hold, {} warn, {} fail or could not run; "
+                    "{:.0f} s\n{}\n",
+                    report.model, word(report.suite), report.checks.size(), held, warned,
+                    report.checks.size() - held - warned, report.seconds,
+                    report.holds()   ? "every check ran and held"
+                    : report.partial ? "only some checks were asked for: not a verdict"
+                                     : "DO NOT DEPLOY");
+}
+
+VerifyOptions options_of(const SuiteRequest& request, const Settings& settings,
+                         const Session& session) {
+  VerifyOptions o;
+  if (request.suite) o.suite = parse_suite(*request.suite);
+  o.query = request.query;
+  o.query.model = settings.model.value;
+  o.load = load_options(settings, session);
+  o.settings = describe(settings);
+  o.unknown_variables = unknown_variables();
+  o.plan_cache_dir = settings.plan_cache_dir.value;
+  o.plan_cache = settings.plan_cache.value;
+  o.seed = settings.seed.value;
+  o.golden = request.golden;
+  o.record = request.record;
+  o.against = request.against;
+  o.only = request.only;
+  o.soak_seconds = static_cast<double>(request.soak_seconds);
+  o.allocations = allocations;
+  return o;
+}
+
+}  // namespace
+
+void add_suite_options(CLI::App& command, SuiteRequest& request) {
+  constexpr const char* group = "The suite";
+  command.add_option("--suite", request.suite, "quick (default), full or soak")
+      ->type_name("WORD")
+      ->group(group);
+  command
+      .add_option("--data", request.data,
+                  "CSV files, or folders of them, as for toto forecast: your own series (default: "
+                  "series made by a formula)")
+      ->type_name("FILE...")
+      ->group(group);
+  command
+      .add_option("--report", request.reports,
+                  "Write the report here, Markdown, HTML or JSON by the suffix; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
+      ->group(group);
+  command
+      .add_option("--record", request.record,
+                  "Leave the forecasts' parameters here, for a later --against")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option("--against", request.against,
+                  "Compare with what another build or machine recorded")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option("--only", request.only,
+                  "Run the checks whose name contains this, to look into one; never a verdict")
+      ->type_name("TEXT")
+      ->group(group);
+  add_whole(command, "--soak-seconds", request.soak_seconds, 1, 10'000'000, "invalid_setting",
+            "How long the suite soak goes on forecasting (default 600)")
+      ->group(group);
+  command
+      .add_option(
+          "--model,-m", request.settings.model,
+          "Folder, .safetensors file or Hub id (default: TOTO_MODEL_ID, then the model that "
+          "ships with toto)")
+      ->type_name("MODEL")
+      ->group("The model");
+  command.add_option("--seed", request.settings.seed, "Seed of the random numbers")
+      ->type_name("N")
+      ->group(group);
+  add_model_options(command, request.query);
+  command.add_flag("--second-process", request.second_process)->group("");
+}
+
+bool wants_suite(const SuiteRequest& request) {
+  return request.suite || request.second_process || request.golden.empty() ||
+         !request.data.empty() || !request.reports.empty() || !request.record.empty() ||
+         !request.against.empty() || !request.only.empty();
+}
+
+ExitStatus run_verify_suite(const SuiteRequest& request, const Session& session) {
+  const Interrupt interrupt;
+  // Opened first, so that a path that cannot be written costs no time.
+  std::vector<std::pair<Writer, std::unique_ptr<AtomicFile>>> files;
+  if (!request.second_process) {
+    for (const std::string& path : request.reports) {
+      files.emplace_back(writer_for(path), std::make_unique<AtomicFile>(path));
+    }
+  }
+  const Settings settings = resolve_settings(request.settings);
+  VerifyOptions options = options_of(request, settings, session);
+  const ModelInfo info = inspect_model(options.query);
+  const std::vector<data::TimeSeries> data =
+      read_all(files_of(request.data), static_cast<std::size_t>(info.patch_size));
+  std::vector<Series> series;
+  series.reserve(data.size());
+  for (const data::TimeSeries& one : data) series.push_back(one.view());
+  options.data = series;
+  options.data_name = fmt::format("{}", fmt::join(request.data, ", "));
+  const std::vector<std::string> arguments = own_arguments();
+  options.command = command_of(arguments);
+  if (request.second_process) {
+    print(verify_bits(options));
+    return ExitStatus::ok;
+  }
+  options.second_process = [arguments] {
+    std::vector<std::string> more = arguments;
+    more.emplace_back("--second-process");
+    return run_second_process(more);
+  };
+  ProgressBar bar("verifying", session.quiet);
+  options.progress = [&](std::size_t done, std::size_t total, std::string_view) {
+    bar.update(done, total);
+    return !interrupt.requested();
+  };
+  const VerifyReport report = verify_suite(options);
+  bar.finish();
+  for (const auto& [write, file] : files) file->write(write(report));
+  for (const auto& [write, file] : files) file->commit();
+  print(request.json ? verify_json(report) : short_text(report));
+  return report.status();
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the checks of a suite share: models, one at a time beside `eager`; the cases; and what
+// `eager` and float64 say about them. Made when first asked for, so that a failure is that of the
+// checks that need it.
+#pragma once
+
+#include <future>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "verify/cases.h"
+#include "verify/laboratory.h"
+#include "verify/windows.h"
+
+namespace toto::verify {
+
+class Experiment {
+ public:
+  Experiment(const VerifyOptions& asked, const Laboratory& laboratory)
+      : options(asked), lab(laboratory) {}
+
+  /// Float32, kept to the end.
+  const Model& eager();
+  /// Kept until another subject is asked for.
+  const Model& model(const Subject& subject);
+  /// Lets go of the model that model() keeps.
+  void unload();
+  const std::vector<Case>& cases();
+  /// One for each case.
+  const std::vector<Record>& eager_records();
+  const std::vector<Record>& exact_records();
+
+  const Windows& windows();
+  const std::vector<Forecast>& eager_windows();
+  const std::vector<Forecast>& exact_windows();
+
+  /// Runs beside this one until somebody asks what it said. Throws what Laboratory throws.
+  void start_second_process();
+  const std::string& second_process();
+  void wait_for_second_process() const;
+
+  /// What is to be deployed.
+  [[nodiscard]] Subject in_force() const { return {options.load.mode, options.load.precision}; }
+  /// The other ways of running that the suite looks at; `eager` float32 is what they are compared
+  /// with.
+  [[nodiscard]] std::vector<Subject> subjects() const;
+  [[nodiscard]] bool quick() const { return options.suite == Suite::quick; }
+
+  const VerifyOptions& options;
+  const Laboratory& lab;
+  std::map<std::string, std::string> bits;  // of each subject, to be compared with another process
+  /// Tables that grow with the checks.
+  std::map<std::string, VerifyTable> tables;
+  std::vector<std::uint64_t> resident_after_unloading;  // bytes
+
+ private:
+  void run_exact();
+
+  std::optional<Model> eager_;
+  std::optional<Model> model_;
+  Subject loaded_;
+  std::vector<Case> cases_;
+  std::vector<Record> eager_records_, exact_records_;
+  Windows windows_;
+  std::vector<Forecast> eager_windows_, exact_windows_;
+  std::future<std::string> second_;
+  std::string second_bits_;
+};
+
+/// A check that is filled in by its group; the runner adds group and reproduce.
+Check measured(std::string name, std::string measure, double value, double bound,
+               std::string unit = {}, std::string why = {});
+
+/// The series of the user, or some that were made: the last `steps` steps of at most `most`.
+std::vector<OwnedSeries> own_series(const Experiment& e, std::size_t steps, std::size_t most);
+
+}  // namespace toto::verify

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// toto verify as a user runs it: a suite on a small model, its reports, and doctored inputs. Checks
+// of speed are left aside, since the machine that runs tests is busy with other tests.
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "program.h"
+
+namespace toto::test {
+namespace {
+
+using nlohmann::json;
+
+class Verify : public Program {
+ protected:
+  Result verify(std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"verify", "--model", tiny_model()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(Invocation{arguments, "", environment_, ""});
+  }
+  /// The checks that do not hold, by group and name.
+  static std::vector<std::string> failed(const json& report) {
+    std::vector<std::string> names;
+    for (const json& check : report["checks"]) {
+      const std::string verdict = check["verdict"];
+      if (verdict == "holds" || verdict == "warning" || check["group"] == "performance") continue;
+      names.push_back(check["group"].get<std::string>() + ": " + check["name"].get<std::string>());
+    }
+    return names;
+  }
+  std::vector<std::pair<std::string, std::string>> environment_;
+};
+
+TEST_F(Verify, QuickSuiteWithDataReportsAndHistory) {
+  write("in.csv", two_columns(96));
+  const Result result = verify({"--data", "in.csv", "--report", "r.md", "--report", "r.html",
+                                "--report", "r.json", "--record", "before.json"});
+  const json report = json::parse(read_file(path("r.json")));
+  EXPECT_EQ(failed(report), std::vector<std::string>());
+  EXPECT_EQ(result.status, report["holds"] == true ? 0 : 3) << result.err;
+  for (const char* group : {"environment", "correctness", "determinism", "performance", "stability",
+                            "accuracy", "history"}) {
+    EXPECT_TRUE(std::any_of(report["checks"].begin(), report["checks"].end(), [&](const json& c) {
+      return c["group"] == group;
+    })) << group;
+  }
+  EXPECT_TRUE(read_file(path("r.md")).starts_with("# Verification of "));
+  EXPECT_TRUE(read_file(path("r.html")).starts_with("<!DOCTYPE html>"));
+  EXPECT_EQ(listing(),
+            (std::vector<std::string>{"before.json", "in.csv", "r.html", "r.json", "r.md"}));
+  EXPECT_THAT(json::parse(read_file(path("before.json")))["format"], "toto-forecasts 1");
+}
+
+TEST_F(Verify, HistoryThatDrifts) {
+  write("in.csv", two_columns(96));
+  ASSERT_EQ(verify({"--data", "in.csv", "--record", "h.json", "--only", "history"}).status, 3);
+  const auto against = [&](double factor) {
+    json history = json::parse(read_file(path("h.json")));
+    json& value = history["series"][1]["scale"][5];
+    value = value.get<double>() * factor;
+    write("changed.json", history.dump());
+    const Result result =
+        verify({"--data", "in.csv", "--against", "changed.json", "--only", "history", "--json"});
+    EXPECT_EQ(result.status, 3);  // a part is never a verdict
+    return json::parse(result.out)["checks"];
+  };
+  EXPECT_EQ(against(1.0)[2]["verdict"], "holds");
+  EXPECT_EQ(against(1 + 1e-5)[2]["verdict"], "warning");
+  const json checks = against(1.001);
+  EXPECT_EQ(checks[1]["verdict"], "holds");
+  EXPECT_EQ(checks[2]["verdict"], "fails");
+  EXPECT_THAT(checks[2]["why"], testing::HasSubstr("step 2"));  // of 3 components, the sixth number
+}
+
+TEST_F(Verify, HistoryOfOtherData) {
+  write("in.csv", two_columns(96));
+  ASSERT_EQ(verify({"--data", "in.csv", "--record", "h.json", "--only", "history"}).status, 3);
+  write("other.csv", two_columns(90));
+  const Result result =
+      verify({"--data", "other.csv", "--against", "h.json", "--only", "history", "--json"});
+  EXPECT_EQ(json::parse(result.out)["checks"][1]["verdict"], "could not run");
+  write("broken.json", "{\"format\": \"toto-forecasts 1\"}");
+  const Result broken = verify({"--against", "broken.json", "--only", "history", "--json"});
+  EXPECT_EQ(broken.status, 3);
+  EXPECT_EQ(json::parse(broken.out)["checks"][0]["verdict"], "could not run");
+}
+
+TEST_F(Verify, NameThatNothingReadsAndDamagedPlan) {
+  std::filesystem::create_directory(folder_ / "plans");
+  std::filesystem::permissions(folder_ / "plans", std::filesystem::perms::owner_all);
+  write("plans/plan-0123456789abcdef0123456789abcdef.bin", "totoplan");
+  environment_ = {{"TOTO_COMPILE_MOD", "eager"}, {"TOTO_PLAN_CACHE_DIR", path("plans")}};
+  const Result result = verify({"--only", "environment", "--json"});
+  EXPECT_EQ(result.status, 3);
+  EXPECT_EQ(failed(json::parse(result.out)),
+            (std::vector<std::string>{"environment: names", "environment: plan cache"}));
+}
+
+TEST_F(Verify, Refusals) {
+  expect_failure(verify({"--suite", "thorough"}), 2, "invalid_choice");
+  expect_failure(verify({"--report", "r.pdf"}), 2, "unknown_suffix");
+  expect_failure(verify({"--report", "nowhere/r.md"}), 74, "write_failed");
+  expect_failure(verify({"--data", "nowhere.csv"}), 66, "file_not_found");
+  std::filesystem::create_directory(folder_ / "empty");
+  expect_failure(verify({"--data", "empty"}), 66, "file_not_found");
+  EXPECT_EQ(listing(), std::vector<std::string>{"empty"});
+}
+
+TEST_F(Verify, InterruptLeavesNoReport) {
+  const pid_t process = start({{"verify", "--model", tiny_model(), "--suite", "soak",
+                                "--soak-seconds", "1000", "--report", "r.md", "--report", "r.html"},
+                               "",
+                               {},
+                               ""});
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // so that it is at work by now
+  ASSERT_EQ(kill(process, SIGINT), 0);
+  const Result result = wait(process);
+  EXPECT_EQ(result.status, 130);
+  EXPECT_EQ(listing(), std::vector<std::string>());
+}
+
+}  // namespace
+}  // namespace toto::test

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend that does what another one does, to put faults into; and the faults.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace toto::test {
+
+/// What is wrong. Everything empty: nothing.
+struct Faults {
+  double bias = 0;               ///< added to the biases of one matrix
+  int rotary_centre = 0;         ///< added to the centre of calls that decode
+  bool stale_keys = false;       ///< what the second patch appends is written over by the next
+  int draw_sample = 0;           ///< added to the sample a draw is addressed by
+  bool only_in_batches = false;  ///< the same, where there is more than one series
+  bool not_finite = false;
+  std::function<void()> on_linear;        ///< called in every product
+  std::function<void()> once_a_forecast;  ///< called when trajectories start
+};
+
+class FaultyBackend : public Backend {
+ public:
+  FaultyBackend(std::shared_ptr<Backend> inner, Faults faults)
+      : inner_(std::move(inner)), faults_(std::move(faults)) {}
+
+  [[nodiscard]] std::string_view name() const override { return inner_->name(); }
+  [[nodiscard]] std::size_t element_size() const override { return inner_->element_size(); }
+  [[nodiscard]] double weight_size() const override { return inner_->weight_size(); }
+  [[nodiscard]] int workers() const override { return inner_->workers(); }
+  void for_each_share(std::int64_t count, ShareWork work, const void* context) const override {
+    inner_->for_each_share(count, work, context);
+  }
+  [[nodiscard]] std::uint64_t thread_parks() const override { return inner_->thread_parks(); }
+  [[nodiscard]] void* allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
+  void release(void* memory) noexcept override { inner_->release(memory); }
+  void upload(std::span<const double> from, void* to) const override { inner_->upload(from, to); }
+  void upload(std::span<const float> from, void* to) const override { inner_->upload(from, to); }
+  void download(const void* from, std::span<double> to) const override {
+    inner_->download(from, to);
+  }
+  [[nodiscard]] Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                     std::int32_t in, std::span<const float> bias,
+                                     Epilogue use) override {
+    std::vector<float> changed(bias.begin(), bias.end());
+    if (!bias.empty() && ++matrices_ == 2) {
+      for (float& b : changed) b += static_cast<float>(faults_.bias);
+    }
+    return inner_->upload_matrix(std::move(take), out, in, changed, use);
+  }
+  [[nodiscard]] Matrix upload_exact_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                           std::int32_t in, std::span<const float> bias,
+                                           Epilogue use) override {
+    return inner_->upload_exact_matrix(std::move(take), out, in, bias, use);
+  }
+  [[nodiscard]] int product_candidates() const override { return inner_->product_candidates(); }
+  void choose_product(const Matrix& w, int candidate) override {
+    inner_->choose_product(w, candidate);
+  }
+  [[nodiscard]] std::string_view isa() const override { return inner_->isa(); }
+  void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
+             ScalerState* state, void* scaled, void* loc, void* scale) const override {
+    inner_->scale(batch, spec, x, mask, state, scaled, loc, scale);
+  }
+  void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
+                    ScalerState* to) const override {
+    if (faults_.once_a_forecast) faults_.once_a_forecast();
+    inner_->repeat_state(source, batch, from, to);
+  }
+  void linear(const Matrix& w, const void* x, void* y, std::int32_t rows,
+              Epilogue epilogue) const override {
+    if (faults_.on_linear) faults_.on_linear();
+    inner_->linear(w, x, y, rows, epilogue);
+  }
+  void rms_norm(const void* x, const void* scale, void* y, std::int32_t rows,
+                std::int32_t dim) const override {
+    inner_->rms_norm(x, scale, y, rows, dim);
+  }
+  void set_labels(const Batch& batch, const void* labels, void* hidden,
+                  std::int32_t dim) const override {
+    inner_->set_labels(batch, labels, hidden, dim);
+  }
+  void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
+                     std::int32_t heads, std::int32_t d) const override {
+    if (faults_.rotary_centre == 0 && !faults_.stale_keys) {
+      inner_->rotary_append(batch, rotary, qkv, kv, heads, d);
+      return;
+    }
+    std::vector<Block> blocks(batch.blocks, batch.blocks + batch.count);
+    for (Block& b : blocks) {
+      if (b.position > 0) b.centre += faults_.rotary_centre;
+      if (faults_.stale_keys && b.prefix > 0 && b.suffix > 0) --b.suffix;
+    }
+    Batch changed = batch;
+    changed.blocks = blocks.data();
+    inner_->rotary_append(changed, rotary, qkv, kv, heads, d);
+  }
+  void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
+                      std::int32_t heads, std::int32_t d, bool last_only) const override {
+    inner_->time_attention(batch, qkv, kv, out, heads, d, last_only);
+  }
+  void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
+                         std::int32_t d) const override {
+    inner_->variate_attention(batch, qkv, out, heads, d);
+  }
+  void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override {
+    inner_->gather_last(batch, x, y, dim);
+  }
+  void distribution(void* raw, std::int64_t rows, std::int32_t components,
+                    bool mixture) const override {
+    inner_->distribution(raw, rows, components, mixture);
+    if (faults_.not_finite) {
+      static_cast<float*>(raw)[components] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+  void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    const void* params, const void* loc, const void* scale,
+                    void* y) const override {
+    inner_->predict_mean(batch, shared, shape, params, loc, scale, y);
+  }
+  void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    std::uint64_t seed, const void* params, const void* loc, const void* scale,
+                    void* y) const override {
+    std::vector<Block> blocks(batch.blocks, batch.blocks + batch.count);
+    for (Block& b : blocks) {
+      if (!faults_.only_in_batches || batch.count > 1) b.first_sample += faults_.draw_sample;
+    }
+    Batch changed = batch;
+    changed.blocks = blocks.data();
+    inner_->predict_draw(changed, shared, shape, seed, params, loc, scale, y);
+  }
+  void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+              void* y) const override {
+    inner_->inject(batch, shape, covariates, y);
+  }
+
+ private:
+  std::shared_ptr<Backend> inner_;
+  Faults faults_;
+  int matrices_ = 0;
+};
+
+}  // namespace toto::test
