@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
+#include <fstream>
 
+#include "core/cpu_info.h"
 #include "model/checkpoint.h"
 #include "plan/plan_files.h"
 #include "verify/groups.h"
@@ -53,7 +54,7 @@ Check mode_in_force(const Experiment& e) {
 }
 
 Check threads(const Experiment& e) {
-  const unsigned cores = std::max(std::thread::hardware_concurrency(), 1U);
+  const int cores = available_cores();
   Check c = measured(
       "threads", "threads for each core", static_cast<double>(e.options.load.threads) / cores, 1,
       {}, fmt::format("{} threads, {} cores (0: one for each)", e.options.load.threads, cores));
@@ -62,6 +63,15 @@ Check threads(const Experiment& e) {
     c.why += ": more threads than cores wait for each other";
   }
   return c;
+}
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
 }
 
 }  // namespace
@@ -81,7 +91,8 @@ void describe_environment(Experiment& e, VerifyReport& report) {
                                : fmt::format("{} series of {}", o.data.size(), o.data_name);
   auto& lines = report.environment;
   lines.emplace_back("backend", o.load.backend);
-  lines.emplace_back("cores", fmt::format("{}", std::thread::hardware_concurrency()));
+  lines.emplace_back("processor", processor());
+  lines.emplace_back("cores", fmt::format("{}", available_cores()));
   for (const SettingLine& line : o.settings) {
     lines.emplace_back(line.name, fmt::format("{} ({})", line.value, describe(line.origin)));
   }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/model_impl.h"
+
 namespace toto::verify {
 const Model& Experiment::eager() {
   if (!eager_) eager_ = lab.load({Mode::eager, Precision::float32}, 0);
@@ -77,6 +79,10 @@ void Experiment::start_second_process() {
 const std::string& Experiment::second_process() {
   if (second_.valid()) second_bits_ = second_.get();
   return second_bits_;
+}
+
+std::string Experiment::isa() const {
+  return eager_ ? std::string(eager_->impl().net->backend().isa()) : std::string();
 }
 
 void Experiment::wait_for_second_process() const {

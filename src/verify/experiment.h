@@ -40,6 +40,8 @@ class Experiment {
   const std::string& second_process();
   void wait_for_second_process() const;
 
+  /// Of the kernels, once a model has been loaded.
+  [[nodiscard]] std::string isa() const;
   /// What is to be deployed.
   [[nodiscard]] Subject in_force() const { return {options.load.mode, options.load.precision}; }
   /// The other ways of running that the suite looks at; `eager` float32 is what they are compared

@@ -57,8 +57,8 @@ std::vector<Check> environment(Experiment& e);
 void describe_environment(Experiment& e, VerifyReport& report);
 
 // history_checks.cpp
-std::vector<Check> compare_history(Experiment& e);
-std::vector<Check> record_history(Experiment& e);
+std::vector<Check> compare_history(Experiment& e, const Subject& subject);
+std::vector<Check> record_history(Experiment& e, const Subject& subject);
 
 // golden_checks.cpp
 std::vector<Check> golden(Experiment& e, const std::string& folder);

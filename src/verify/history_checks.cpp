@@ -18,14 +18,13 @@ namespace {
 constexpr double kWarn = 1e-6, kFail = 1e-5;
 constexpr std::size_t kContext = 1024, kSeries = 256;
 
-History history_now(Experiment& e) {
-  const Model& model = e.model(e.in_force());
+History history_now(Experiment& e, const Subject& subject) {
+  const Model& model = e.model(subject);
   History now;
   now.program = fmt::format("toto {}", plan_program_version());
   now.model = model.info().name;
   now.model_hash = model.impl().content_hash;
-  now.settings = {{"as", e.in_force().label()},
-                  {"isa", std::string(model.impl().net->backend().isa())}};
+  now.settings = {{"as", subject.label()}, {"isa", std::string(model.impl().net->backend().isa())}};
   for (const SettingLine& line : e.options.settings) {
     now.settings.emplace_back(line.name, line.value);
   }
@@ -64,9 +63,9 @@ Check compare_series(const RecordedSeries& now, const RecordedSeries* before) {
 
 }  // namespace
 
-std::vector<Check> compare_history(Experiment& e) {
+std::vector<Check> compare_history(Experiment& e, const Subject& subject) {
   const History before = read_history(e.options.against);
-  const History now = history_now(e);
+  const History now = history_now(e, subject);
   std::vector<Check> checks;
   checks.push_back(measured("model", "whether another checkpoint was recorded",
                             now.model_hash == before.model_hash ? 0 : 1, 0, {},
@@ -80,8 +79,8 @@ std::vector<Check> compare_history(Experiment& e) {
   return checks;
 }
 
-std::vector<Check> record_history(Experiment& e) {
-  const History now = history_now(e);
+std::vector<Check> record_history(Experiment& e, const Subject& subject) {
+  const History now = history_now(e, subject);
   AtomicFile file(e.options.record);
   file.write(encode_history(now));
   file.commit();

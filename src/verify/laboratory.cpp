@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -47,6 +49,17 @@ Model Laboratory::load(const Subject& subject, int threads) const {
 
 double Laboratory::now() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double Laboratory::used_by_others() const {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  double user = 0, nice = 0, system = 0;  // ticks
+  if (!(file >> word >> user >> nice >> system)) return 0;
+  std::timespec mine = {};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &mine);
+  return (user + nice + system) / static_cast<double>(::sysconf(_SC_CLK_TCK)) -
+         static_cast<double>(mine.tv_sec) - 1e-9 * static_cast<double>(mine.tv_nsec);
 }
 
 std::uint64_t Laboratory::resident() const {

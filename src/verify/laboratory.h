@@ -33,6 +33,9 @@ class Laboratory {
   virtual void before_forecast(Forecaster& /*forecaster*/) const {}
   /// Seconds since any fixed moment.
   [[nodiscard]] virtual double now() const;
+  /// Seconds of all cores that anybody has used, this process excluded; 0 where the system does not
+  /// say.
+  [[nodiscard]] virtual double used_by_others() const;
   /// Bytes of this process in memory, after handing back what is free.
   [[nodiscard]] virtual std::uint64_t resident() const;
   /// Throws where the options have no such function.

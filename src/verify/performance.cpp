@@ -46,6 +46,7 @@ struct Sample {
 struct Pair {
   Sample eager, mode;
   Counters eager_counters, mode_counters;
+  double others = 0;  // cores that other programs used meanwhile
 };
 
 Pair measure(Experiment& e, const Model& model, const Workload& w, std::size_t runs) {
@@ -59,19 +60,22 @@ Pair measure(Experiment& e, const Model& model, const Workload& w, std::size_t r
   std::vector<Forecast> out(1);
   Pair pair;
   const auto time = [&](Forecaster& forecaster, Sample& sample) {
-    const double begun = e.lab.now();
+    const double start = e.lab.now();
     forecaster.forecast({&series, 1}, options, out);
-    sample.seconds.push_back(e.lab.now() - begun);
+    sample.seconds.push_back(e.lab.now() - start);
   };
   Sample warm_up;
   for (int i = 0; i < 2; ++i) {
     time(eager, warm_up);
     time(mode, warm_up);
   }
+  const double begun = e.lab.now();
+  const double others = e.lab.used_by_others();
   for (std::size_t i = 0; i < runs; ++i) {
     time(eager, pair.eager);
     time(mode, pair.mode);
   }
+  pair.others = std::max(e.lab.used_by_others() - others, 0.0) / (e.lab.now() - begun);
   pair.eager_counters = eager.counters();
   pair.mode_counters = mode.counters();
   return pair;
@@ -120,9 +124,10 @@ std::vector<Check> speed_of(const Workload& w, const Pair& p, int attempts) {
   // Whatever else the machine does only adds to a time: the fastest runs tell the programs apart.
   const double ratio = p.mode.at(0) / p.eager.at(0);
   const std::string times = fmt::format(
-      "fastest of {} runs {} ms, eager {} ms; median {} ms, eager {} ms; attempt {} of {}",
+      "fastest of {} runs {} ms, eager {} ms; median {} ms, eager {} ms; attempt {} of {}; "
+      "other programs kept {:.1f} cores busy",
       p.mode.seconds.size(), milliseconds(p.mode.at(0)), milliseconds(p.eager.at(0)),
-      milliseconds(p.mode.at(0.5)), milliseconds(p.eager.at(0.5)), attempts, kAttempts);
+      milliseconds(p.mode.at(0.5)), milliseconds(p.eager.at(0.5)), attempts, kAttempts, p.others);
   checks.push_back(measured(name + ", slowdown", "fastest time / that of eager", ratio,
                             kNeverSlower, "x", times));
   Check target = measured(name + ", target", "fastest time / that of eager", ratio, w.target, "x",
@@ -131,7 +136,9 @@ std::vector<Check> speed_of(const Workload& w, const Pair& p, int attempts) {
   checks.push_back(std::move(target));
   Check spread = measured(
       name + ", spread", "standard deviation / mean of the times", p.mode.spread(), kSpread, {},
-      fmt::format("above 0.05 is a warning; {:.3g} for eager", p.eager.spread()));
+      fmt::format("above 0.05 is a warning; {:.3g} for eager; other programs kept {:.1f} cores "
+                  "busy",
+                  p.eager.spread(), p.others));
   if (spread.holds() && spread.value > kQuietSpread) spread.verdict = Verdict::warning;
   checks.push_back(std::move(spread));
   const std::uint64_t mine = p.mode_counters.working_bytes, its = p.eager_counters.working_bytes;

@@ -7,9 +7,8 @@
 #include "verify/report_text.h"
 
 namespace toto {
+namespace verify {
 namespace {
-
-using verify::Rows;
 
 constexpr const char* kStyle = R"(
 :root{color-scheme:light dark;--line:#d5d9e0;--soft:#f5f6f8;--good:#1a7f4b;--warn:#9a6700;--bad:#c62f2f}
@@ -84,10 +83,7 @@ std::string section(const std::string& title, const std::string& body) {
   return "<h2>" + escape(title) + "</h2>\n" + body;
 }
 
-}  // namespace
-
-std::string verify_html(const VerifyReport& report) {
-  using namespace verify;
+std::string page(const VerifyReport& report) {
   const char* colour = report.holds() ? "holds" : "fails";
   std::string text = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
@@ -117,5 +113,10 @@ std::string verify_html(const VerifyReport& report) {
                       table({"checks", "command"}, reproduce_rows(report)));
   return text + "</body>\n</html>\n";
 }
+
+}  // namespace
+}  // namespace verify
+
+std::string verify_html(const VerifyReport& report) { return verify::page(report); }
 
 }  // namespace toto

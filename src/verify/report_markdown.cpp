@@ -6,9 +6,8 @@
 #include "verify/report_text.h"
 
 namespace toto {
+namespace verify {
 namespace {
-
-using namespace verify;
 
 /// Text in a cell of a table.
 std::string cell(std::string_view text) {
@@ -39,9 +38,7 @@ std::string table(const std::vector<std::string>& columns,
   return text;
 }
 
-}  // namespace
-
-std::string verify_markdown(const VerifyReport& report) {
+std::string markdown(const VerifyReport& report) {
   std::string text = fmt::format("# {}\n\n**{}**\n\n", report_title(report), summary(report));
   text += table({"", ""}, head_rows(report));
   text += "\n## Groups\n\n" + table(kGroupColumns, group_rows(report));
@@ -63,5 +60,10 @@ std::string verify_markdown(const VerifyReport& report) {
           table({"check", "command"}, reproduce_rows(report));
   return text;
 }
+
+}  // namespace
+}  // namespace verify
+
+std::string verify_markdown(const VerifyReport& report) { return verify::markdown(report); }
 
 }  // namespace toto

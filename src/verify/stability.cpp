@@ -136,7 +136,7 @@ std::vector<Check> nothing_is_built(Experiment& e, const Subject& subject) {
   }
   const Counters after = forecaster.counters();
   const auto zero = [&](std::string name, std::string measure, std::uint64_t value,
-                        std::string why = {}) {
+                        const std::string& why = {}) {
     return measured(std::move(name), std::move(measure), static_cast<double>(value), 0, {},
                     why.empty()
                         ? fmt::format("{} forecasts of other lengths, horizons and batches", runs)

@@ -67,6 +67,10 @@ std::vector<Item> items_of(const Experiment& e) {
   add("correctness", "eager against float64", eager_is_exact);
   std::vector<Subject> all = e.subjects();
   all.insert(all.begin(), eager);
+  // What is looked at more closely: what is to be deployed, where the suite runs it.
+  const Subject chosen = std::find(all.begin(), all.end(), e.in_force()) != all.end()
+                             ? e.in_force()
+                             : Subject{Mode::reduce_overhead, Precision::float32};
   for (const Subject& s : all) {
     const std::string label = s.label();
     if (!(s == eager)) {
@@ -75,7 +79,7 @@ std::vector<Item> items_of(const Experiment& e) {
     add("determinism", label, [s](Experiment& x) { return same_bits_again(x, s); });
     add("determinism", label, [s](Experiment& x) { return draws_are_addressed(x, s); });
     add("accuracy", label, [s](Experiment& x) { return walk_forward(x, s); });
-    if (!e.quick() || s == e.in_force()) {
+    if (!e.quick() || s == chosen) {
       add("determinism", label, [s](Experiment& x) { return same_bits_by_threads(x, s); });
       add("accuracy", label, [s](Experiment& x) { return sampling_noise(x, s); });
     }
@@ -85,11 +89,16 @@ std::vector<Item> items_of(const Experiment& e) {
     }
     add("stability", label, [s](Experiment& x) { return odd_inputs(x, s); });
     add("stability", label, [s](Experiment& x) { return memory_is_flat(x, s); });
+    if (!(s == chosen)) continue;
+    if (!e.options.against.empty()) {
+      add("history", "against", [s](Experiment& x) { return compare_history(x, s); });
+    }
+    if (!e.options.record.empty()) {
+      add("history", "record", [s](Experiment& x) { return record_history(x, s); });
+    }
   }
   add("determinism", kSecondProcess, same_in_another_process);
   add("stability", "", memory_returns);
-  if (!e.options.against.empty()) add("history", "against", compare_history);
-  if (!e.options.record.empty()) add("history", "record", record_history);
   if (!e.quick()) {
     for (const std::string& folder : e.options.golden) {
       add("golden", "", [folder](Experiment& x) { return golden(x, folder); });
@@ -136,6 +145,9 @@ VerifyReport run_items(Experiment& e, const std::vector<Item>& items) {
   }
   for (auto& [key, table] : e.tables) report.tables.push_back(std::move(table));
   report.tables.push_back(std::move(time));
+  if (const std::string isa = e.isa(); !isa.empty()) {
+    report.environment.emplace_back("instruction set", isa);
+  }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return report;
 }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "json_schema.h"
 #include "program.h"
 
 namespace toto::test {
@@ -36,12 +37,15 @@ class Verify : public Program {
   std::vector<std::pair<std::string, std::string>> environment_;
 };
 
+json schema() { return json::parse(read_file(TOTO_SOURCE_DIR "/docs/verify.schema.json")); }
+
 TEST_F(Verify, QuickSuiteWithDataReportsAndHistory) {
   write("in.csv", two_columns(96));
   const Result result = verify({"--data", "in.csv", "--report", "r.md", "--report", "r.html",
                                 "--report", "r.json", "--record", "before.json"});
   const json report = json::parse(read_file(path("r.json")));
   EXPECT_EQ(failed(report), std::vector<std::string>());
+  EXPECT_EQ(problems_of(schema(), report), std::vector<std::string>());
   EXPECT_EQ(result.status, report["holds"] == true ? 0 : 3) << result.err;
   for (const char* group : {"environment", "correctness", "determinism", "performance", "stability",
                             "accuracy", "history"}) {
@@ -54,6 +58,19 @@ TEST_F(Verify, QuickSuiteWithDataReportsAndHistory) {
   EXPECT_EQ(listing(),
             (std::vector<std::string>{"before.json", "in.csv", "r.html", "r.json", "r.md"}));
   EXPECT_THAT(json::parse(read_file(path("before.json")))["format"], "toto-forecasts 1");
+}
+
+TEST_F(Verify, JsonOfAFailureFitsTheSchemaToo) {
+  const Result result = verify({"--only", "history", "--against", "nowhere.json", "--json"});
+  json report = json::parse(result.out);
+  EXPECT_TRUE(report["checks"][0]["value"].is_null());
+  EXPECT_EQ(problems_of(schema(), report), std::vector<std::string>());
+  // And the schema is one that can fail.
+  report["checks"][0]["verdict"] = "perhaps";
+  report["checks"][0]["value"] = "1";
+  report["surplus"] = 1;
+  report.erase("seconds");
+  EXPECT_EQ(problems_of(schema(), report).size(), 4U);
 }
 
 TEST_F(Verify, HistoryThatDrifts) {
