@@ -41,9 +41,18 @@ void add_rows(Experiment& e, const Subject& subject, const std::vector<Forecast>
   names.emplace_back();
   for (const std::string& name : names) {
     const Scores s = score(windows, forecasts, name);
-    t.rows.push_back({name.empty() ? "all" : name, subject.label(), fmt::format("{}", s.steps),
-                      fmt::format("{:.6g}", s.mae), fmt::format("{:.6f}", s.mase),
-                      fmt::format("{:.6f}", s.wql), fmt::format("{:.1f} %", 100 * s.coverage)});
+    // Beside the same series in other modes, so that they can be compared.
+    const std::string title = name.empty() ? "all" : name;
+    const auto last = std::find_if(t.rows.rbegin(), t.rows.rend(),
+                                   [&](const auto& row) { return row.front() == title; });
+    std::vector<std::string> row = {title,
+                                    subject.label(),
+                                    fmt::format("{}", s.steps),
+                                    fmt::format("{:.6g}", s.mae),
+                                    fmt::format("{:.6f}", s.mase),
+                                    fmt::format("{:.6f}", s.wql),
+                                    fmt::format("{:.1f} %", 100 * s.coverage)};
+    t.rows.insert(last == t.rows.rend() ? t.rows.end() : last.base(), std::move(row));
   }
 }
 

@@ -106,7 +106,7 @@ void add_row(Experiment& e, const Subject& subject, const Workload& w, const Pai
 
 /// Measures again where the machine was too busy with something else for a verdict.
 Pair measure_in_quiet(Experiment& e, const Model& model, const Workload& w, int& attempts) {
-  const std::size_t runs = e.quick() ? 12 : 60;
+  const std::size_t runs = e.quick() ? 8 : 40;
   const auto good = [](const Pair& p) {
     return p.mode.spread() <= kSpread && p.mode.at(0) <= kNeverSlower * p.eager.at(0);
   };

@@ -81,8 +81,8 @@ std::vector<Item> items_of(const Experiment& e) {
     add("accuracy", label, [s](Experiment& x) { return walk_forward(x, s); });
     if (!e.quick() || s == chosen) {
       add("determinism", label, [s](Experiment& x) { return same_bits_by_threads(x, s); });
-      add("accuracy", label, [s](Experiment& x) { return sampling_noise(x, s); });
     }
+    if (s == chosen) add("accuracy", label, [s](Experiment& x) { return sampling_noise(x, s); });
     if (s.mode != Mode::eager) {
       add("performance", label, [s](Experiment& x) { return speed(x, s); });
       add("stability", label, [s](Experiment& x) { return nothing_is_built(x, s); });
