@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,10 +46,13 @@ std::string run_second_process(const std::vector<std::string>& arguments) {
   argv.push_back(nullptr);
 
   int ends[2] = {};
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail(std::strerror(errno));
+  // What it says on standard error has been said here already; it is wanted where it fails.
+  const int errors = ::memfd_create("standard error of the other process", MFD_CLOEXEC);
+  if (errors < 0 || ::pipe2(ends, O_CLOEXEC) != 0) fail(std::strerror(errno));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
   posix_spawnattr_t attributes;  // SIGINT is blocked here (cli/interrupt.h), but not there
   posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -62,6 +67,7 @@ std::string run_second_process(const std::vector<std::string>& arguments) {
   ::close(ends[1]);
   if (error != 0) {
     ::close(ends[0]);
+    ::close(errors);
     fail(std::strerror(error));
   }
   std::string text = drain(ends[0]);
@@ -69,8 +75,13 @@ std::string run_second_process(const std::vector<std::string>& arguments) {
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail("the other process failed");
+  ::lseek(errors, 0, SEEK_SET);
+  const std::string said = drain(errors);
+  ::close(errors);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail("the other process failed: " + said);
   return text;
 }
+
+void end_with_parent() { ::prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
 }  // namespace toto::cli

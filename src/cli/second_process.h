@@ -8,8 +8,11 @@
 namespace toto::cli {
 
 /// Starts the program with these arguments (its name excluded) and returns what it writes to
-/// standard output, which may be any bytes. Its standard error is this one's. Throws Error
-/// second_process (70) where it cannot be started or does not end with status 0.
+/// standard output, which may be any bytes. Throws Error second_process (70), with what it said on
+/// standard error, where it cannot be started or does not end with status 0.
 std::string run_second_process(const std::vector<std::string>& arguments);
+
+/// For the process that was started: goes when the one that waits for it goes.
+void end_with_parent();
 
 }  // namespace toto::cli

@@ -213,6 +213,7 @@ bool wants_suite(const SuiteRequest& request) {
 }
 
 ExitStatus run_verify_suite(const SuiteRequest& request, const Session& session) {
+  if (request.second_process) end_with_parent();
   const Interrupt interrupt;
   // Opened first, so that a path that cannot be written costs no time.
   std::vector<std::pair<Writer, std::unique_ptr<AtomicFile>>> files;

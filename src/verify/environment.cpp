@@ -87,8 +87,12 @@ void describe_environment(Experiment& e, VerifyReport& report) {
   report.model = checkpoint.info.name;
   report.model_hash = checkpoint.weights.source().content_hash();
   report.synthetic = checkpoint.info.synthetic;
-  report.data = o.data.empty() ? "no series were given: series made by a formula"
-                               : fmt::format("{} series of {}", o.data.size(), o.data_name);
+  report.data = "no series were given: series made by a formula";
+  if (!o.data.empty()) {
+    report.data = fmt::format("{} series of {}", o.data.size(), o.data_name);
+    const std::size_t most = e.quick() ? 8 : 64;
+    if (o.data.size() > most) report.data += fmt::format(", of which the first {} were used", most);
+  }
   auto& lines = report.environment;
   lines.emplace_back("backend", o.load.backend);
   lines.emplace_back("processor", processor());
