@@ -42,6 +42,7 @@ std::string run_second_process(const std::vector<std::string>& arguments) {
   std::vector<std::string> all = {"toto"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
+  argv.reserve(all.size() + 1);
   for (std::string& one : all) argv.push_back(one.data());
   argv.push_back(nullptr);
 
