@@ -124,7 +124,7 @@ std::vector<Check> nothing_is_built(Experiment& e, const Subject& subject) {
   }
   for (Forecast& f : out) f.id.reserve(64);
   const Counters before = forecaster.counters();
-  const std::size_t runs = e.quick() ? 24 : 200;
+  const std::size_t runs = e.quick() ? 12 : 200;
   std::uint64_t allocations = 0;
   for (std::size_t i = 0; i < runs; ++i) {
     const Varying v = varying(i, patch);
@@ -199,7 +199,7 @@ std::vector<Check> memory_is_flat(Experiment& e, const Subject& subject) {
   const auto run = [&](std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) forecaster.forecast(v.series, v.options, out);
   };
-  const std::size_t runs = e.quick() ? 16 : 128;
+  const std::size_t runs = e.quick() ? 8 : 128;
   run(4);
   const double before = mebibytes(e.lab.resident());
   run(runs);
