@@ -89,7 +89,7 @@ TEST_F(VerifyCommand, AnotherModelsWeightsExceedTheBounds) {
 
 TEST_F(VerifyCommand, MissingFolder) {
   EXPECT_EQ(run({"verify", "--golden", "nowhere"}).status, 66);
-  expect_failure(run({"verify"}), 2, "usage");
+  expect_failure(run({"verify", "--golden"}), 2, "usage");
 }
 
 }  // namespace
