@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Writes daily bars of AAPL, GOOG, IBM and MSFT (2000 to 2013) to build/data/bars/SYMBOL.csv, taken from
-# the PyPI package bokeh_sampledata, whose source declares the data public domain. Nothing is done when
-# the files are there. Exit status 1 when the package cannot be had; the callers then go on without.
+# Writes daily bars of AAPL, FB, GOOG, IBM and MSFT (2000 to 2013, FB from 2012) to
+# build/data/bars/SYMBOL.csv, taken from the PyPI package bokeh_sampledata, whose source declares the data
+# public domain. Nothing is done when the files are there. Exit status 1 when the package cannot be had;
+# the callers then go on without.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
 package=bokeh_sampledata==2026.1
 bars=build/data/bars
-symbols=(AAPL GOOG IBM MSFT)
+symbols=(AAPL FB GOOG IBM MSFT)
 
 there=yes
 for symbol in "${symbols[@]}"; do [ -s "$bars/$symbol.csv" ] || there=no; done

@@ -8,6 +8,7 @@
 // these headers.
 #pragma once
 
+#include "toto/backtest.hpp"  // IWYU pragma: export
 #include "toto/bench.hpp"     // IWYU pragma: export
 #include "toto/data.hpp"      // IWYU pragma: export
 #include "toto/error.hpp"     // IWYU pragma: export

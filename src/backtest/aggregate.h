@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One number for a distribution: what the words of --aggregate mean.
+//
+// The distribution is either a set of trajectories' values, or known exactly. Fractions F and
+// quantiles Q up to 1 are shares, above 1 percentages: trimmed_mean_10 is trimmed_mean_0.1.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace toto::backtest {
+
+struct Aggregate {
+  enum class Kind {
+    mean,
+    quantile,       // first: level. median, p10 and p90 are quantiles
+    trimmed,        // first, second: the shares left out below and above
+    mean_std,       // mean + first x standard deviation
+    mean_quantile,  // second x mean + (1 - second) x quantile(first)
+    quantile_std,   // quantile(first) + second x standard deviation
+  };
+  Kind kind = Kind::mean;
+  double first = 0;
+  double second = 0;
+};
+
+/// Throws Error (2) unknown_aggregate, which lists what there is; invalid_aggregate for numbers out
+/// of range.
+Aggregate parse_aggregate(std::string_view text);
+
+/// Everything parse_aggregate() knows, for help and messages.
+std::string_view aggregate_words();
+
+/// Of values in ascending order, as NumPy computes it: linear interpolation between values, and the
+/// standard deviation with divisor N. A trimmed mean leaves out the next smaller whole number of
+/// values at each end, but never all.
+double aggregate(const Aggregate& what, std::span<const double> sorted);
+
+/// np.quantile.
+double quantile_of(std::span<const double> sorted, double level);
+
+/// A mixture of Student-T's in one step: [K] each, as toto::Mixture takes them.
+struct ExactStep {
+  std::span<const double> df, loc, scale, probability;
+};
+
+/// Of the exact distribution, in the units of the mixture. Components with df <= 2 have no
+/// variance.
+double aggregate(const Aggregate& what, const ExactStep& step);
+
+}  // namespace toto::backtest
