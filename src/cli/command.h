@@ -21,6 +21,7 @@ struct Session {
 };
 
 void add_forecast(CLI::App& app, Session& session);
+void add_backtest(CLI::App& app, Session& session);
 void add_bench(CLI::App& app, Session& session);
 void add_cache(CLI::App& app, Session& session);
 void add_config(CLI::App& app, Session& session);

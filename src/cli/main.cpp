@@ -68,6 +68,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("toto COMMAND --help says more about a command.\n");
   add_forecast(app, session);
+  add_backtest(app, session);
   add_model(app, session);
   add_bench(app, session);
   add_config(app, session);

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// toto backtest: walk-forward evaluation of many symbols.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backtest/aggregate.h"
+#include "cli/backtest_options.h"
+#include "cli/backtest_views.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "core/atomic_file.h"
+#include "model/model_impl.h"
+
+namespace toto::cli {
+namespace {
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw Error(ExitStatus::io, "write_failed", "cannot make the folder: " + error.message(),
+                folder);
+  }
+}
+
+/// Several files that appear together, once all of them have been written.
+class Outputs {
+ public:
+  explicit Outputs(std::string folder) : folder_(std::move(folder)) {}
+
+  data::TextSink sink(const std::string& name) {
+    files_.push_back(std::make_unique<AtomicFile>(folder_ + "/" + name));
+    AtomicFile* const file = files_.back().get();
+    return [file](std::string_view text) { file->write(text); };
+  }
+  void commit() {
+    for (const auto& file : files_) file->sync();
+    for (const auto& file : files_) file->commit();
+  }
+
+ private:
+  std::string folder_;
+  std::vector<std::unique_ptr<AtomicFile>> files_;
+};
+
+ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
+  const Interrupt interrupt;
+  (void)backtest::parse_aggregate(request.options.parameters.aggregate);
+  const Settings settings = resolve_settings(request.settings);
+  request.query.model = settings.model.value;
+  backtest::Options& options = request.options;
+  options.seed = settings.seed.value;
+  options.warning = warn;
+  if (!request.parameters.empty()) {
+    options.by_symbol = backtest::read_parameters(request.parameters);
+  }
+  const ModelInfo info = inspect_model(request.query);
+  for (const std::string& warning : info.warnings) warn(warning);
+  make_folder(request.out);
+  if (!request.no_cache) {
+    options.cache_dir = request.cache_dir.empty() ? request.out + "/cache" : request.cache_dir;
+  }
+
+  const backtest::Market market = backtest::read_market(request.market);
+  for (const std::string& warning : market.warnings) warn(warning);
+  for (const data::SeriesError& failed : market.errors) report(failed.error);
+  if (market.symbols.empty()) {
+    return market.errors.empty() ? ExitStatus::bad_data : market.errors.front().error.status();
+  }
+  show_findings(market, session);
+
+  Forecaster forecaster(Model::load(request.query, load_options(settings, session)),
+                        forecaster_options(settings));
+  backtest::Result result;
+  {
+    ProgressBar bar("forecasting", session.quiet);
+    options.progress = [&](std::size_t done, std::size_t total) {
+      bar.update(done, total);
+      return !interrupt.requested();
+    };
+    result = backtest::run(market, forecaster, options);
+  }
+  for (const data::SeriesError& failed : result.errors) report(failed.error);
+  result.errors.insert(result.errors.begin(), market.errors.begin(), market.errors.end());
+
+  const std::vector<backtest::Metrics> metrics = backtest::measure(result, options);
+  std::vector<backtest::Trades> trades;
+  if (request.trade) trades = backtest::simulate(result, request.fee, request.dead_zone);
+  const Model::Impl& model = forecaster.model().impl();
+  const backtest::RunDescription run = {info.name,
+                                        info.synthetic,
+                                        model.content_hash,
+                                        std::string(word(model.precision)),
+                                        std::string(word(model.mode)),
+                                        options.decode == Decode::cached ? "cached" : "uncached"};
+  Outputs outputs(request.out);
+  backtest::write_forecasts(outputs.sink("forecasts.csv"), result, options);
+  backtest::write_metrics(outputs.sink("metrics.csv"), metrics);
+  backtest::write_summary(outputs.sink("summary.json"), result, metrics, trades, options, run);
+  backtest::write_report(outputs.sink("report.html"), result, metrics, trades, options, run);
+  outputs.sink("run.json")(statistics_json(result.statistics));
+  outputs.commit();
+
+  if (request.json) {
+    backtest::write_summary([](std::string_view text) { print(text); }, result, metrics, trades,
+                            options, run);
+  } else if (!session.quiet) {
+    print(backtest_table(result, metrics, trades, options));
+    print(fmt::format("results are in {0}: report.html, summary.json, metrics.csv, forecasts.csv\n",
+                      request.out));
+  }
+  return result.errors.empty() ? ExitStatus::ok : ExitStatus::bad_data;
+}
+
+void add_result_options(CLI::App& command, BacktestRequest& request) {
+  constexpr const char* group = "Results";
+  command.add_option("--out,-o", request.out, "The folder of the results (default: backtest)")
+      ->type_name("DIR")
+      ->group(group);
+  command
+      .add_option("--cache-dir", request.cache_dir,
+                  "Where predictions are kept, for the next run (default: OUT/cache)")
+      ->type_name("DIR")
+      ->group(group);
+  command.add_flag("--no-cache", request.no_cache, "Keep no predictions, use none")->group(group);
+  command
+      .add_flag("--trade", request.trade,
+                "Add what a simple long, flat or short strategy would have made: an illustration")
+      ->group(group);
+  command
+      .add_option_function<std::string>(
+          "--fee",
+          [&request](const std::string& text) {
+            request.fee = parse_number(text, "--fee", "invalid_fee", 0, 1);
+          },
+          "Of the value traded (default: 0.0005, 0.001 for symbols that trade every day)")
+      ->type_name("X")
+      ->group(group);
+  command
+      .add_option_function<std::string>(
+          "--dead-zone",
+          [&request](const std::string& text) {
+            request.dead_zone = parse_number(text, "--dead-zone", "invalid_dead_zone", 0, 1);
+          },
+          "No position where the forecast moves less than that share (default 0)")
+      ->type_name("X")
+      ->group(group);
+  command.add_flag("--json", request.json, "Print summary.json to standard output")->group(group);
+}
+
+}  // namespace
+
+void add_backtest(CLI::App& app, Session& session) {
+  const auto request = std::make_shared<BacktestRequest>();
+  CLI::App* const command = add_command(
+      app, session, "backtest",
+      "Forecasts the past of many symbols as it could have been forecast then, and measures how "
+      "good that was, beside simple baselines.",
+      "  toto backtest bars/ --horizon 5 --windows 100\n"
+      "  toto backtest bars/*.csv --targets close,high,low,open --transform pct --out results\n"
+      "  toto backtest prices.csv --symbols AAPL,IBM --rolling one-step --from 2012-01-01 --trade\n"
+      "  toto backtest bars/ --parameters tuned.json\n");
+  add_market_options(*command, *request);
+  add_window_options(*command, *request);
+  add_forecast_choices(*command, *request);
+  command
+      ->add_option("--parameters", request->parameters,
+                   "Context, samples, transform and aggregate by symbol, from toto tune")
+      ->type_name("FILE")
+      ->group("The forecast");
+  add_backtest_model_options(*command, *request);
+  add_result_options(*command, *request);
+  command->callback([request, &session] {
+    session.run = [request, &session] { return run_backtest(*request, session); };
+  });
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `toto backtest` and `toto tune` were asked to do.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "toto/backtest.hpp"
+
+namespace toto::cli {
+
+struct BacktestRequest {
+  backtest::MarketOptions market;
+  backtest::Options options;
+  ModelQuery query;
+  SettingsFlags settings;
+  std::string parameters;  ///< a file that tune wrote; empty: none
+  std::string out = "backtest";
+  std::string cache_dir;
+  bool no_cache = false;
+  bool trade = false;
+  std::optional<double> fee;
+  double dead_zone = 0;
+  bool json = false;
+};
+
+void add_market_options(CLI::App& command, BacktestRequest& request);
+void add_window_options(CLI::App& command, BacktestRequest& request);
+void add_forecast_choices(CLI::App& command, BacktestRequest& request);
+void add_backtest_model_options(CLI::App& command, BacktestRequest& request);
+
+/// A decimal number in [least, most]. Throws Error (2) with `code`.
+double parse_number(std::string_view text, std::string_view where, std::string_view code,
+                    double least, double most);
+
+}  // namespace toto::cli

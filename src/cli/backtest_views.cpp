@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/backtest_views.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/printable.h"
+
+namespace toto::cli {
+namespace {
+
+using backtest::Metrics;
+using backtest::Source;
+
+constexpr std::size_t kMostRows = 40;
+
+std::string shown(std::string_view text, std::size_t width) {
+  std::u32string name = printable(text);
+  if (name.size() > width) name = name.substr(0, width - 1) + U"…";
+  name.resize(width, U' ');
+  return to_utf8(name);
+}
+
+std::string number(double value, const char* format) {
+  return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "-";
+}
+
+/// "better ***" where the difference to the last value is more than luck would be.
+std::string verdict(const backtest::PairedTest& test) {
+  if (!std::isfinite(test.p_value)) return "";
+  const char* stars = test.p_value < 0.001  ? " ***"
+                      : test.p_value < 0.01 ? " **"
+                      : test.p_value < 0.05 ? " *"
+                                            : "";
+  if (*stars == '\0') return fmt::format("no difference (p {:.2f})", test.p_value);
+  return fmt::format("{}{}", test.statistic < 0 ? "better" : "worse", stars);
+}
+
+}  // namespace
+
+void show_findings(const backtest::Market& market, const Session& session) {
+  struct Group {
+    std::string first;
+    std::size_t symbols = 0;
+  };
+  std::map<std::string, Group> groups;
+  for (const backtest::Symbol& symbol : market.symbols) {
+    for (const backtest::Finding& finding : symbol.findings) {
+      Group& group = groups[finding.code];
+      if (group.symbols++ > 0) continue;
+      group.first = to_utf8(printable(symbol.name)).append(": ").append(finding.message);
+    }
+  }
+  for (const auto& [code, group] : groups) {
+    note(session, group.symbols == 1 ? fmt::format("{}: {}", code, group.first)
+                                     : fmt::format("{}: {} (and {} symbols more, see summary.json)",
+                                                   code, group.first, group.symbols - 1));
+  }
+}
+
+std::string backtest_table(const backtest::Result& result, std::span<const Metrics> metrics,
+                           std::span<const backtest::Trades> trades,
+                           const backtest::Options& options) {
+  std::string out = fmt::format("{} {:>8} {:>7} {:>7} {:>7} {:>9} {:>8} {:>8}  {}\n", shown("", 16),
+                                "count", "MASE", "naive", "season", "return %", "80 % cov",
+                                "direct.", "against the last value");
+  std::size_t rows = 0;
+  for (std::size_t i = 0; i + backtest::kSources <= metrics.size(); i += backtest::kSources) {
+    const Metrics& m = metrics[i];
+    if (m.step != 0) continue;
+    if (++rows > kMostRows) continue;
+    std::string name = m.symbol.empty() ? "all" : m.symbol;
+    if (!m.target.empty()) name.append("/").append(m.target);
+    out += fmt::format("{} {:>8} {:>7} {:>7} {:>7} {:>9} {:>8} {:>8}  {}\n", shown(name, 16),
+                       m.count, number(m.mase, "{:.3f}"), number(metrics[i + 1].mase, "{:.3f}"),
+                       number(metrics[i + 2].mase, "{:.3f}"), number(m.return_mae, "{:.3f}"),
+                       number(100 * m.coverage[1], "{:.1f}"), number(100 * m.direction, "{:.1f}"),
+                       verdict(m.against[0]));
+  }
+  if (rows > kMostRows) out += fmt::format("... and {} rows more\n", rows - kMostRows);
+  const backtest::RunStatistics& s = result.statistics;
+  out += fmt::format(
+      "{} forecasts of {} bars ({}), {} distinct contexts, {} from the cache, {} by the "
+      "model",
+      s.requested, options.rolling == backtest::Rolling::one_step ? 1 : options.horizon,
+      word(options.rolling), s.distinct, s.cache_hits, s.forecast);
+  if (s.forecast > 0) {
+    out += fmt::format(
+        " at {:.1f} per second (calls of up to {}: p50 {:.3f} s, p95 {:.3f}, p99 {:.3f})",
+        s.series_per_second, s.batch, s.latency_p50, s.latency_p95, s.latency_p99);
+  }
+  out += "\n";
+  const backtest::ScaleEffect& e = result.scale_effect;
+  if (e.contexts > 0) {
+    out += fmt::format(
+        "input scale: {:.0f} % of contexts lie below the model's smallest scale at 1, {:.0f} % as "
+        "used; "
+        "80 % intervals {} % wide at 1, {} % as used\n",
+        100 * e.swamped_at_one, 100 * e.swamped_at_scale, number(e.width_at_one, "{:.2f}"),
+        number(e.width_at_scale, "{:.2f}"));
+  }
+  if (!trades.empty()) {
+    out += "illustration, no advice: long, flat or short after the sign of the forecast\n";
+    for (const backtest::Trades& t : trades) {
+      out += fmt::format("{} return {:>8} %, Sharpe {:>6}, drawdown {:>6} %; held {:>8} %\n",
+                         shown(t.symbol.empty() ? "all, equal weights" : t.symbol, 20),
+                         number(100 * t.total_return, "{:.1f}"), number(t.sharpe, "{:.2f}"),
+                         number(100 * t.drawdown, "{:.1f}"), number(100 * t.hold_return, "{:.1f}"));
+    }
+  }
+  return out;
+}
+
+std::string statistics_json(const backtest::RunStatistics& s) {
+  const double hits =
+      s.distinct == 0 ? 0 : static_cast<double>(s.cache_hits) / static_cast<double>(s.distinct);
+  const nlohmann::ordered_json out = {{"contexts_requested", s.requested},
+                                      {"contexts_distinct", s.distinct},
+                                      {"cache_hits", s.cache_hits},
+                                      {"cache_hit_rate", hits},
+                                      {"cache_entries_damaged", s.damaged},
+                                      {"forecasts_made", s.forecast},
+                                      {"seconds", s.seconds},
+                                      {"series_per_second", s.series_per_second},
+                                      {"largest_call", s.batch},
+                                      {"call_seconds_p50", s.latency_p50},
+                                      {"call_seconds_p95", s.latency_p95},
+                                      {"call_seconds_p99", s.latency_p99}};
+  return out.dump(2) + "\n";
+}
+
+}  // namespace toto::cli

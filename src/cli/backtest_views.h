@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backtest as people look at it in a terminal.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cli/command.h"
+#include "toto/backtest.hpp"
+
+namespace toto::cli {
+
+/// What is odd about the data, a line each on stderr.
+void show_findings(const backtest::Market& market, const Session& session);
+
+/// The totals: each symbol and all of them, the model beside the baselines.
+std::string backtest_table(const backtest::Result& result,
+                           std::span<const backtest::Metrics> metrics,
+                           std::span<const backtest::Trades> trades,
+                           const backtest::Options& options);
+
+/// run.json: what the machine did, which differs from run to run.
+std::string statistics_json(const backtest::RunStatistics& statistics);
+
+}  // namespace toto::cli

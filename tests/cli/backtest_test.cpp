@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// toto backtest as a user runs it: results that appear whole, the same bytes after any
+// interruption, broken files named among good ones.
+#include <signal.h>
+
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "program.h"
+
+namespace toto::test {
+namespace {
+
+const std::vector<std::string> kResults = {"forecasts.csv", "metrics.csv", "report.html",
+                                           "summary.json"};
+
+std::string bars(int count, int symbol) {
+  std::string text = "Date,Open,High,Low,Close/Last,Volume\n";
+  for (int t = 0; t < count; ++t) {
+    using namespace std::chrono;
+    const year_month_day date = sys_days(2020y / January / 1) + std::chrono::days(t);
+    const double p = 50 + 10 * symbol + 5 * std::sin(t / 11.0) + 3 * std::sin(t / 2.3 + symbol);
+    char line[120];
+    std::snprintf(line, sizeof line, "%04d-%02u-%02u,%.2f,%.2f,%.2f,%.2f,%d\n",
+                  static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                  static_cast<unsigned>(date.day()), p, p + 1, p - 1, p + 0.3, 100 + t);
+    text += line;
+  }
+  return text;
+}
+
+class Backtest : public Program {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    std::filesystem::create_directory(path("bars"));
+    write("bars/AA.csv", bars(120, 0));
+    write("bars/BB.csv", bars(100, 1));
+  }
+  static Invocation asked(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"backtest",  "bars", "--model",   tiny_model(),
+                                          "--horizon", "4",    "--context", "32",
+                                          "--samples", "16"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return {arguments, "", {}, ""};
+  }
+  Result backtest(const std::vector<std::string>& more) { return run(asked(more)); }
+  std::map<std::string, std::string> results(const std::string& folder) {
+    std::map<std::string, std::string> all;
+    for (const std::string& name : kResults) all[name] = read_file(path(folder + "/" + name));
+    return all;
+  }
+  nlohmann::json json(const std::string& name) {
+    return nlohmann::json::parse(read_file(path(name)));
+  }
+};
+
+TEST_F(Backtest, WritesItsResultsAndTheSameBytesAgain) {
+  const Result first = backtest({"--out", "a", "--targets", "close,open", "--trade"});
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_THAT(first.out, testing::HasSubstr("MASE"));
+  EXPECT_THAT(first.out, testing::HasSubstr("illustration, no advice"));
+  for (const auto& [name, text] : results("a")) EXPECT_FALSE(text.empty()) << name;
+  EXPECT_EQ(json("a/run.json").at("cache_hits"), 0);
+  ASSERT_EQ(backtest({"--out", "b", "--targets", "close,open", "--trade", "--threads", "1"}).status,
+            0);
+  EXPECT_EQ(results("a"), results("b"));
+  const auto before = results("a");
+  ASSERT_EQ(backtest({"--out", "a", "--targets", "close,open", "--trade"}).status, 0);
+  EXPECT_EQ(results("a"), before);
+  EXPECT_EQ(json("a/run.json").at("cache_hit_rate"), 1.0);
+}
+
+TEST_F(Backtest, SummaryAndPageHoldTogether) {
+  ASSERT_EQ(backtest({"--out", "a", "--transform", "pct"}).status, 0);
+  const nlohmann::json summary = json("a/summary.json");
+  EXPECT_EQ(summary.at("symbols").size(), 2U);
+  EXPECT_EQ(summary.at("symbols")[0].at("parameters").at("input_scale"), 100);
+  EXPECT_GT(summary.at("input_scale_effect").at("contexts"), 0);
+  EXPECT_EQ(summary.at("metrics")[0].at("forecaster"), "toto");
+  EXPECT_TRUE(summary.at("metrics")[0].at("against").contains("drift"));
+  const std::string page = read_file(path("a/report.html"));
+  // Nothing is fetched: the one address is the name of SVG.
+  for (std::size_t at = page.find("://"); at != std::string::npos; at = page.find("://", at + 1)) {
+    EXPECT_EQ(page.substr(at - 4, 24), "http://www.w3.org/2000/s");
+  }
+  const std::string head = read_file(path("a/forecasts.csv")).substr(0, 100);
+  EXPECT_TRUE(head.starts_with("symbol,target,window,step,origin,ds,last,actual,toto,last_value"));
+}
+
+TEST_F(Backtest, BrokenFilesAreNamedAndTheOthersEvaluated) {
+  ASSERT_EQ(backtest({"--out", "good"}).status, 0);
+  write("bars/empty.csv", "");
+  write("bars/ragged.csv", "Date,Open,High,Low,Close\n2024-01-01,1,2,3\n");
+  write("bars/text.csv", "Date,Open,High,Low,Close\n2024-01-01,1,2,0.5,abc\n");
+  write("bars/twice.csv", "Date,Open,High,Low,Close\n2024-01-01,1,2,0.5,1\n2024-01-01,1,2,0.5,2\n");
+  write("bars/back.csv", "Date,Open,High,Low,Close\n2024-01-02,1,2,0.5,1\n2024-01-01,1,2,0.5,2\n");
+  write("bars/other.csv", "Date,Temperature\n2024-01-01,1\n");
+  write("bars/short.csv", bars(5, 0));
+  write("bars/utf16.csv",
+        "\xFF\xFE"
+        "D\0a\0");
+  const Result result = backtest({"--out", "some", "--targets", "close"});
+  EXPECT_EQ(result.status, 65);
+  for (const char* what :
+       {"[no_rows] bars/empty.csv", "[ragged_row] bars/ragged.csv:2",
+        "[not_a_number] bars/text.csv", "[duplicate_timestamp] bars/twice.csv:3",
+        "[backward_timestamp] bars/back.csv:3", "[missing_column] bars/other.csv",
+        "[too_short] bars/short.csv", "[encoding] bars/utf16.csv"}) {
+    EXPECT_THAT(result.err, testing::HasSubstr(what));
+  }
+  EXPECT_EQ(read_file(path("some/forecasts.csv")), read_file(path("good/forecasts.csv")));
+  EXPECT_EQ(json("some/summary.json").at("errors").size(), 8U);
+  EXPECT_THAT(result.out, testing::HasSubstr("AA"));
+}
+
+TEST_F(Backtest, NothingIsWrittenWhereNothingCanBeEvaluated) {
+  std::filesystem::create_directory(path("bad"));
+  write("bad/one.csv", "");
+  const Result result = run({"backtest", "bad", "--model", tiny_model(), "--out", "none"});
+  expect_failure(result, 65, "no_rows");
+  EXPECT_TRUE(std::filesystem::is_empty(path("none")));
+}
+
+TEST_F(Backtest, RepeatedRowsAreLeftOut) {
+  ASSERT_EQ(backtest({"--out", "a"}).status, 0);
+  std::string text = bars(120, 0);
+  const std::size_t row = text.find("2020-02-01");
+  text.insert(row, text.substr(row, text.find('\n', row) + 1 - row));
+  write("bars/AA.csv", text);
+  const Result result = backtest({"--out", "b"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.err, testing::HasSubstr("repeated_rows: AA: 1 rows"));
+  EXPECT_EQ(read_file(path("a/forecasts.csv")), read_file(path("b/forecasts.csv")));
+}
+
+TEST_F(Backtest, KilledAtTwentyMomentsItEndsWithTheSameBytes) {
+  write("bars/CC.csv", bars(1200, 2));
+  const std::vector<std::string> flags = {"--stride",  "1",          "--transform", "pct",
+                                          "--targets", "close,high", "--quiet"};
+  const auto with = [&](const std::string& out) {
+    std::vector<std::string> all = flags;
+    all.insert(all.end(), {"--out", out});
+    return asked(all);
+  };
+  const auto begun = std::chrono::steady_clock::now();
+  ASSERT_EQ(run(with("whole")).status, 0);
+  const auto took = std::chrono::steady_clock::now() - begun;
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> share(0, 1);
+  int killed = 0;
+  int tries = 0;
+  while (killed < 20 && tries++ < 60) {
+    const pid_t process = start(with("parts"));
+    std::this_thread::sleep_for(took * share(random));
+    kill(process, SIGKILL);
+    // A run that was faster has done everything; the next ones begin again.
+    if (wait(process).status == 128 + SIGKILL) {
+      ++killed;
+    } else {
+      std::filesystem::remove_all(path("parts"));
+    }
+  }
+  EXPECT_EQ(killed, 20);
+  ASSERT_EQ(run(with("parts")).status, 0);
+  EXPECT_GT(json("parts/run.json").at("cache_hits"), 0);
+  EXPECT_EQ(results("parts"), results("whole"));
+}
+
+TEST_F(Backtest, DamagedCacheEntriesAreMisses) {
+  ASSERT_EQ(backtest({"--out", "a"}).status, 0);
+  const auto before = results("a");
+  for (const auto& entry : std::filesystem::directory_iterator(path("a/cache"))) {
+    std::string bytes = read_file(entry.path().string());
+    bytes[bytes.size() / 2] ^= 1;
+    write("a/cache/" + entry.path().filename().string(), bytes);
+  }
+  ASSERT_EQ(backtest({"--out", "a"}).status, 0);
+  const nlohmann::json run = json("a/run.json");
+  EXPECT_EQ(run.at("cache_entries_damaged"), 1);
+  EXPECT_EQ(run.at("forecasts_made"), 1);
+  EXPECT_EQ(results("a"), before);
+}
+
+TEST_F(Backtest, InterruptLeavesNoPartialResult) {
+  write("bars/CC.csv", bars(6000, 2));
+  const pid_t process =
+      start({{"backtest", "bars", "--model", tiny_model(), "--context", "512", "--stride", "1",
+              "--samples", "4096", "--transform", "pct", "--out", "a"},
+             "",
+             {},
+             ""});
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  ASSERT_EQ(kill(process, SIGINT), 0);
+  const Result result = wait(process);
+  EXPECT_EQ(result.status, 130);
+  EXPECT_THAT(result.err, testing::HasSubstr("toto: [interrupted] "));
+  for (const std::string& name : kResults) EXPECT_FALSE(std::filesystem::exists(path("a/" + name)));
+}
+
+TEST_F(Backtest, RefusesWhatItCannotDo) {
+  expect_failure(backtest({"--aggregate", "best"}), 2, "unknown_aggregate");
+  expect_failure(backtest({"--aggregate", "trimmed_mean_0.7"}), 2, "invalid_aggregate");
+  expect_failure(backtest({"--transform", "log"}), 2, "invalid_choice");
+  expect_failure(backtest({"--rolling", "two-step"}), 2, "invalid_choice");
+  expect_failure(backtest({"--stride", "0"}), 2, "invalid_stride");
+  expect_failure(backtest({"--windows", "0"}), 2, "invalid_windows");
+  expect_failure(backtest({"--input-scale", "0"}), 2, "invalid_input_scale");
+  expect_failure(backtest({"--fee", "2"}), 2, "invalid_fee");
+  expect_failure(backtest({"--from", "yesterday"}), 2, "invalid_time");
+  expect_failure(backtest({"--symbols", "ZZ"}), 66, "missing_symbol");
+  expect_failure(run({"backtest", "--model", tiny_model(), "nowhere"}), 66, "file_not_found");
+  std::filesystem::create_directory(path("hollow"));
+  expect_failure(run({"backtest", "--model", tiny_model(), "hollow"}), 66, "no_input");
+}
+
+}  // namespace
+}  // namespace toto::test
