@@ -112,10 +112,16 @@ ordered_json window_json(std::span<const Cell> cells, const Symbol& symbol, std:
 
 ordered_json fan_group(const Result& result, std::size_t s, std::size_t v, std::size_t most) {
   const Symbol& symbol = result.symbols[s];
-  const auto own = std::ranges::equal_range(
-      result.cells, std::pair<std::size_t, std::size_t>(s, v), {},
-      [](const Cell& c) { return std::pair<std::size_t, std::size_t>(c.symbol, c.target); });
-  const std::span<const Cell> cells(own.begin(), own.end());
+  const auto key = [](const Cell& c) {
+    return std::pair<std::size_t, std::size_t>(c.symbol, c.target);
+  };
+  const std::pair<std::size_t, std::size_t> wanted(s, v);
+  const auto first_cell = std::ranges::lower_bound(result.cells, wanted, {}, key);
+  const auto last_cell = std::ranges::upper_bound(result.cells, wanted, {}, key);
+  const std::span<const Cell> cells =
+      std::span(result.cells)
+          .subspan(static_cast<std::size_t>(first_cell - result.cells.begin()),
+                   static_cast<std::size_t>(last_cell - first_cell));
   const std::size_t windows = cells.size() / result.horizon;
   const std::vector<std::size_t> chosen = choose(windows, most);
   const Cell& first = cells[chosen.front() * result.horizon];

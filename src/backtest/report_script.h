@@ -139,6 +139,8 @@ function verdict(test) {
   return test.statistic < 0 ? ['better', 'good'] : ['worse', 'bad'];
 }
 
+const chance = p => p === null ? '–' : p < 0.001 ? '< 0.001' : '= ' + num(p, 3);
+
 function cards(g) {
   const t = g.totals, m = t[0], v = verdict(m.against.last_value);
   const add = (big, small, klass) => {
@@ -149,7 +151,7 @@ function cards(g) {
   };
   $('cards').textContent = '';
   add(v[0], [`than the last value, ${all(g.symbol)}${g.target === '*' ? '' : ' / ' + g.target}`,
-    `p = ${num(m.against.last_value.p_value, 3)} over ${m.against.last_value.origins} origins`], v[1]);
+    `p ${chance(m.against.last_value.p_value)} over ${m.against.last_value.origins} origins`], v[1]);
   add(num(m.mase, 3), ['MASE', `last value ${num(t[1].mase, 3)}, seasonal ${num(t[2].mase, 3)}, drift ${num(t[3].mase, 3)}`]);
   add(num(m.return_mae, 2) + ' %', ['mean absolute error of returns',
     `last value ${num(t[1].return_mae, 2)} %, drift ${num(t[3].return_mae, 2)} %`]);
@@ -163,13 +165,13 @@ const COLUMNS = [
   ['symbol', g => all(g.symbol)], ['target', g => all(g.target)],
   ['bars', g => g.totals[0].count, 0], ['MASE', g => g.totals[0].mase, 3],
   ['last value', g => g.totals[1].mase, 3], ['seasonal', g => g.totals[2].mase, 3],
-  ['drift', g => g.totals[3].mase, 3], ['return error %', g => g.totals[0].return_mae, 2],
+  ['drift', g => g.totals[3].mase, 3], ['return err. %', g => g.totals[0].return_mae, 2],
   ['WQL %', g => g.totals[0].wql === null ? null : 100 * g.totals[0].wql, 3],
   ['last v. %', g => g.totals[1].wql === null ? null : 100 * g.totals[1].wql, 3],
-  ['80 % holds', g => 100 * g.totals[0].coverage_80, 1], ['width %', g => g.totals[0].width_80, 2],
-  ['direction %', g => g.totals[0].direction === null ? null : 100 * g.totals[0].direction, 1],
+  ['80 % cov.', g => 100 * g.totals[0].coverage_80, 1], ['width %', g => g.totals[0].width_80, 2],
+  ['direct. %', g => g.totals[0].direction === null ? null : 100 * g.totals[0].direction, 1],
   ['p', g => g.totals[0].against.last_value.p_value, 3],
-  ['than last value', g => verdict(g.totals[0].against.last_value)[0]]];
+  ['v. last', g => verdict(g.totals[0].against.last_value)[0]]];
 let sorted = null, descending = false, chosen = 0;
 
 function summary() {

@@ -17,7 +17,7 @@ inline constexpr std::string_view kReportStyle = R"(
 body{margin:0 auto;max-width:1200px;padding:20px 24px 60px;background:var(--bg);color:var(--ink);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 h1{font-size:24px;margin:0 0 2px}h2{font-size:18px;margin:34px 0 6px}
-p{margin:4px 0}.faint{color:var(--faint);font-size:13px}
+p{margin:4px 0}p,li,dd,figcaption{overflow-wrap:anywhere}.faint{color:var(--faint);font-size:13px}
 .warn{background:var(--warn);color:var(--warnink);padding:6px 10px;border-radius:6px;margin:10px 0}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(200px,1fr));gap:12px;margin:16px 0}
 .card{background:var(--panel);border-radius:8px;padding:12px 14px}
@@ -25,7 +25,7 @@ p{margin:4px 0}.faint{color:var(--faint);font-size:13px}
 .card span{color:var(--faint);font-size:13px;display:block}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:13px;font-variant-numeric:tabular-nums}
-th,td{padding:5px 7px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
+th,td{padding:5px 6px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 th{color:var(--faint);font-weight:600;position:sticky;top:0;background:var(--bg)}
 th button{all:unset;cursor:pointer}th button:focus-visible{outline:2px solid var(--model)}
 th[aria-sort=ascending] button::after{content:" \25B2"}
@@ -38,8 +38,8 @@ td:first-child,td:nth-child(2),th:first-child,th:nth-child(2){text-align:left}
 select,button.step{font:inherit;font-size:14px;padding:4px 8px;border:1px solid var(--line);
 border-radius:6px;background:var(--bg);color:var(--ink)}
 input[type=range]{flex:1;min-width:160px;accent-color:var(--model)}
-.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(360px,1fr));gap:18px}
-figure{margin:0;background:var(--panel);border-radius:8px;padding:10px 12px}
+.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(360px,100%),1fr));gap:18px}
+select{max-width:100%}figure{margin:0;min-width:0;background:var(--panel);border-radius:8px;padding:10px 12px}
 figcaption{font-weight:600;font-size:14px;margin-bottom:2px}
 svg{display:block;width:100%;height:auto;overflow:visible}
 svg text{fill:var(--faint);font-size:11px}
