@@ -105,8 +105,9 @@ double crossed_share(const Bars& bars) {
 std::vector<Finding> check_bars(const Bars& bars) {
   Collector collector(bars);
   find_gaps(bars, collector);
-  for (const auto& [name, column] : {std::pair("open", bars.open), std::pair("high", bars.high),
+  for (const auto& [name, prices] : {std::pair("open", bars.open), std::pair("high", bars.high),
                                      std::pair("low", bars.low), std::pair("close", bars.close)}) {
+    const std::span<const float> column = prices;
     collector.find("non_positive", fmt::format("values of {} are not positive", name), 0,
                    column.size(), [&](std::size_t t) { return column[t] <= 0; });
   }

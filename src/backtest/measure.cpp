@@ -28,8 +28,10 @@ Columns columns_of(const Result& result, std::size_t symbol, std::size_t target,
   Columns columns;
   std::span<const Cell> cells = result.cells;  // sorted by symbol
   if (symbol != kAll) {
-    const auto own = std::ranges::equal_range(cells, symbol, {}, &Cell::symbol);
-    cells = std::span(own.begin(), own.end());
+    const auto first = std::ranges::lower_bound(cells, symbol, {}, &Cell::symbol);
+    const auto last = std::ranges::upper_bound(cells, symbol, {}, &Cell::symbol);
+    cells = cells.subspan(static_cast<std::size_t>(first - cells.begin()),
+                          static_cast<std::size_t>(last - first));
   }
   const Cell* before = nullptr;
   const auto repeats = [&](const Cell& cell, const Cell* last) {
