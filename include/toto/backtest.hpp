@@ -278,6 +278,59 @@ void write_report(const data::TextSink& sink, const Result& result,
                   std::span<const Metrics> metrics, std::span<const Trades> trades,
                   const Options& options, const RunDescription& run);
 
+/// Forecasts what comes after the last step of each series, as its parameters say: point, mean,
+/// median and the quantiles of `options.levels`, in the user's units. `options.num_samples` is not
+/// looked at. Throws Error (2) conflicting_flags for series with covariates, (65) too_short and
+/// non_positive_value, and what Forecaster::forecast throws.
+std::vector<Forecast> forecast_next(Forecaster& forecaster,
+                                    std::span<const data::TimeSeries> series,
+                                    std::span<const Parameters> parameters,
+                                    const ForecastOptions& options);
+
+/// What tune() tries: every combination.
+struct Candidates {
+  std::vector<std::size_t> contexts = {64, 128, 256, 512};
+  std::vector<std::size_t> samples = {256};
+  std::vector<Transform> transforms = {Transform::none, Transform::pct, Transform::log_return};
+  std::vector<std::string> aggregates = {"median",
+                                         "mean",
+                                         "trimmed_mean_10",
+                                         "quantile_45",
+                                         "quantile_55",
+                                         "mean_quantile_mix_40_0.5",
+                                         "mean_minus_std_0.1",
+                                         "mean_plus_std_0.1"};
+  std::size_t validation_windows = 60;  ///< of each symbol, what is chosen by
+  std::size_t test_windows = 40;        ///< later ones, what is reported
+};
+
+struct Tuned {
+  std::string symbol;
+  Parameters chosen;
+  std::size_t validation_windows = 0, test_windows = 0;
+  double validation_mase = 0;          ///< of what was chosen
+  double default_validation_mase = 0;  ///< of options.parameters
+  double test_mase = 0, default_test_mase = 0, last_value_test_mase = 0;
+  PairedTest against_default;  ///< on the test windows; negative: what was chosen errs less
+};
+
+struct Tuning {
+  std::vector<Tuned> symbols;
+  std::vector<data::SeriesError> errors;  ///< symbols that have too few bars
+  std::size_t candidates = 0;
+  RunStatistics statistics;
+};
+
+/// Chooses parameters for each symbol: those with the least MASE over all targets of its validation
+/// windows. The last windows are test windows; nothing is chosen by them. `options.windows` is not
+/// looked at. A symbol without returns (prices of 0 and below) is offered `none` alone.
+Tuning tune(const Market& market, Forecaster& forecaster, const Options& options,
+            const Candidates& candidates);
+
+/// What read_parameters() reads, and how it was found.
+void write_parameters(const data::TextSink& sink, const Tuning& tuning, const Options& options,
+                      const RunDescription& run);
+
 /// A file of parameters by symbol: what tune() found. Throws Error (65) invalid_parameters,
 /// (66) file_not_found.
 std::map<std::string, Parameters, std::less<>> read_parameters(const std::string& path);

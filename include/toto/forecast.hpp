@@ -62,6 +62,8 @@ struct Forecast {
   std::size_t num_samples = 0;   ///< trajectories behind the other steps; 0 in mean mode
   std::vector<float> mean;       ///< [V][H]
   std::vector<float> median;     ///< [V][H]; empty in mean mode
+  std::vector<float> point;      ///< [V][H] what backtest::Parameters::aggregate asks for; empty
+                                 ///< where nothing does
   std::vector<float> std;        ///< [V][H]; empty in mean mode; divisor N-1 where sampled
   std::vector<float> levels;     ///< the quantile levels asked for, ascending
   std::vector<float> quantiles;  ///< [levels][V][H]; empty in mean mode

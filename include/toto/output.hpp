@@ -27,10 +27,10 @@ struct RunInfo {
   std::string decode;  ///< "cached" or "uncached"
 };
 
-/// Long format: unique_id, ds, mean and a column q0.1 ... for each level; `variate` after unique_id
-/// where a series has several targets; a last column `weights` that says "synthetic" when they are.
-/// `forecasts[i]` belongs to `series[i]`. Throws Error (70) internal when they do not fit, and
-/// timestamp_overflow as future_times does.
+/// Long format: unique_id, ds, (point, where a forecast has one,) mean and a column q0.1 ... for
+/// each level; `variate` after unique_id where a series has several targets; a last column
+/// `weights` that says "synthetic" when they are. `forecasts[i]` belongs to `series[i]`. Throws
+/// Error (70) internal when they do not fit, and timestamp_overflow as future_times does.
 void write_csv(const TextSink& sink, std::span<const TimeSeries> series,
                std::span<const Forecast> forecasts, const RunInfo& run);
 

@@ -154,6 +154,16 @@ std::string_view aggregate_words() { return kWords; }
 
 Aggregate parse_aggregate(std::string_view text) { return Parser(text).parse(); }
 
+std::vector<Aggregate> parse_aggregates(std::string_view text) {
+  std::vector<Aggregate> all;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    all.push_back(parse_aggregate(text.substr(0, comma)));
+    if (comma == std::string_view::npos) return all;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 double quantile_of(std::span<const double> sorted, double level) {
   const double rank = level * static_cast<double>(sorted.size() - 1);
   const auto low = static_cast<std::size_t>(rank);

@@ -29,6 +29,9 @@ struct Aggregate {
 /// of range.
 Aggregate parse_aggregate(std::string_view text);
 
+/// Several of them, with commas in between: inside this component one prediction may carry many.
+std::vector<Aggregate> parse_aggregates(std::string_view text);
+
 /// Everything parse_aggregate() knows, for help and messages.
 std::string_view aggregate_words();
 

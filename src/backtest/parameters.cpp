@@ -39,7 +39,7 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void refuse(std::string message) const {
+  [[noreturn]] void refuse(const std::string& message) const {
     throw Error(ExitStatus::bad_data, "invalid_parameters", message, path_,
                 "write it with toto tune");
   }

@@ -9,7 +9,6 @@
 #include <map>
 #include <numeric>
 
-#include "backtest/aggregate.h"
 #include "backtest/read_forecast.h"
 #include "backtest/transform.h"
 #include "core/hash.h"
@@ -104,7 +103,7 @@ std::vector<std::size_t> Predictor::predict(std::span<const Symbol> symbols,
     if (!is_new) continue;
     const std::span<const float> found = cache_.find(job.key);
     stored_.emplace_back(found.begin(), found.end());
-    const std::size_t size = variates_of(symbol, options_) * request.steps * kStored;
+    const std::size_t size = variates_of(symbol, options_) * request.steps * wanted_of(with).size();
     if (found.size() == size) {
       ++statistics_.cache_hits;
       continue;
@@ -177,8 +176,9 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
     series.mask = batch.masks[i];
   }
 
-  const Aggregate point = parse_aggregate(parameters.aggregate);
-  ForecastOptions options = forecast_options(parameters, point, jobs.front().request.steps, patch_);
+  const Wanted wanted = wanted_of(parameters);
+  ForecastOptions options =
+      forecast_options(parameters, wanted, jobs.front().request.steps, patch_);
   options.seed = options_.seed;
   options.decode = options_.decode;
   options.progress = [&](std::size_t done, std::size_t of) {
@@ -201,7 +201,7 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
       bases.push_back(symbol.values_of(request.target + v)[request.last]);
     }
     std::vector<float>& to = stored_[jobs[i].answer];
-    to = read_forecast(forecasts[i], parameters, point, bases, patch_);
+    to = read_forecast(forecasts[i], parameters, wanted, bases, patch_);
     if (!options_.cache_dir.empty()) made.push_back({jobs[i].key, to});
   }
   cache_.add(std::move(made));

@@ -16,7 +16,7 @@
 
 namespace toto::backtest {
 
-/// Floats of one bar in a stored prediction: point, mean, quantiles.
+/// Floats of one bar in a stored prediction with one point: the point, the mean, the quantiles.
 inline constexpr std::size_t kStored = 2 + kLevels;
 
 class Predictor {
@@ -24,7 +24,7 @@ class Predictor {
   Predictor(Forecaster& forecaster, const Options& options);
 
   /// `parameters[symbol]` belong to `symbols[symbol]`. The answer for request i lies at
-  /// stored(answer[i]): [variates of the request][steps][kStored].
+  /// stored(answer[i]): [variates of the request][steps][size of wanted_of(parameters)].
   std::vector<std::size_t> predict(std::span<const Symbol> symbols,
                                    std::span<const Parameters> parameters,
                                    std::span<const Request> requests);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backtest/predict.h"
 #include "backtest/transform.h"
 
 namespace toto::backtest {
@@ -22,8 +21,8 @@ float engine_level(double level) { return static_cast<float>(std::clamp(level, 1
 /// One step of one variate whose distribution is exact.
 class ExactReader {
  public:
-  ExactReader(const Forecast& forecast, const Aggregate& point)
-      : forecast_(forecast), point_(point), cells_(forecast.variates * forecast.horizon) {}
+  explicit ExactReader(const Forecast& forecast)
+      : forecast_(forecast), cells_(forecast.variates * forecast.horizon) {}
 
   [[nodiscard]] double quantile(double level, std::size_t cell) const {
     const auto at = std::ranges::lower_bound(forecast_.levels, engine_level(level));
@@ -33,20 +32,20 @@ class ExactReader {
   [[nodiscard]] double mean(std::size_t cell) const { return forecast_.mean[cell]; }
 
   /// What the model says, in its units.
-  [[nodiscard]] double point(std::size_t cell) const {
+  [[nodiscard]] double point(const Aggregate& point, std::size_t cell) const {
     const double mean = forecast_.mean[cell];
     const double std = forecast_.std[cell];
-    switch (point_.kind) {
+    switch (point.kind) {
       case Kind::mean:
         return mean;
       case Kind::quantile:
-        return quantile(point_.first, cell);
+        return quantile(point.first, cell);
       case Kind::mean_std:
-        return mean + point_.first * std;
+        return mean + point.first * std;
       case Kind::mean_quantile:
-        return point_.second * mean + (1 - point_.second) * quantile(point_.first, cell);
+        return point.second * mean + (1 - point.second) * quantile(point.first, cell);
       case Kind::quantile_std:
-        return quantile(point_.first, cell) + point_.second * std;
+        return quantile(point.first, cell) + point.second * std;
       case Kind::trimmed:
         break;
     }
@@ -56,13 +55,12 @@ class ExactReader {
       return std::span(all).subspan(cell * k, k);
     };
     const double scaled =
-        aggregate(point_, ExactStep{part(p.df), part(p.loc), part(p.scale), part(p.probability)});
+        aggregate(point, ExactStep{part(p.df), part(p.loc), part(p.scale), part(p.probability)});
     return p.affine_loc[cell] + p.affine_scale[cell] * scaled;
   }
 
  private:
   const Forecast& forecast_;
-  const Aggregate& point_;
   std::size_t cells_;
 };
 
@@ -76,44 +74,48 @@ bool needs_trajectories(const Parameters& parameters, std::size_t steps, std::si
   return exact_steps(parameters, steps, patch) < steps;
 }
 
-ForecastOptions forecast_options(const Parameters& parameters, const Aggregate& point,
+Wanted wanted_of(const Parameters& parameters) {
+  return {parse_aggregates(parameters.aggregate), {levels().begin(), levels().end()}};
+}
+
+ForecastOptions forecast_options(const Parameters& parameters, const Wanted& wanted,
                                  std::size_t steps, std::size_t patch) {
   ForecastOptions options;
   options.horizon = steps;
   options.num_samples = parameters.samples;
   options.levels.clear();
-  for (const double level : levels()) options.levels.push_back(engine_level(level));
-  if (has_quantile(point.kind)) options.levels.push_back(engine_level(point.first));
+  for (const double level : wanted.levels) options.levels.push_back(engine_level(level));
+  for (const Aggregate& point : wanted.points) {
+    if (has_quantile(point.kind)) options.levels.push_back(engine_level(point.first));
+    if (point.kind == Kind::trimmed) options.keep_parameters = true;
+  }
   options.keep_samples = needs_trajectories(parameters, steps, patch);
-  options.keep_parameters = point.kind == Kind::trimmed;
   return options;
 }
 
 std::vector<float> read_forecast(const Forecast& forecast, const Parameters& parameters,
-                                 const Aggregate& point, std::span<const double> bases,
+                                 const Wanted& wanted, std::span<const double> bases,
                                  std::size_t patch) {
   const std::size_t steps = forecast.horizon;
   const std::size_t exact = exact_steps(parameters, steps, patch);
   const double scale = input_scale(parameters);
-  std::vector<float> out(forecast.variates * steps * kStored);
+  std::vector<float> out;
+  out.reserve(forecast.variates * steps * wanted.size());
   std::vector<double> path(steps);
   std::vector<double> on_line((steps - exact) * forecast.num_samples);  // [step][sample]
-  const ExactReader reader(forecast, point);
+  const ExactReader reader(forecast);
   for (std::size_t v = 0; v < forecast.variates; ++v) {
     const double base = bases[v];
-    const auto value = [&](double x) {
-      return static_cast<float>(to_value(parameters.transform, base, x));
+    const auto put = [&](double x) {
+      out.push_back(static_cast<float>(to_value(parameters.transform, base, x)));
     };
-    float* to = out.data() + v * steps * kStored;
     const Line line = first_step(parameters.transform, scale, base);
-    for (std::size_t h = 0; h < exact; ++h, to += kStored) {
+    for (std::size_t h = 0; h < exact; ++h) {
       const std::size_t cell = v * steps + h;
-      const auto mapped = [&](double x) { return value(line.shift + line.slope * x); };
-      to[0] = mapped(reader.point(cell));
-      to[1] = mapped(reader.mean(cell));
-      for (std::size_t q = 0; q < kLevels; ++q) {
-        to[2 + q] = mapped(reader.quantile(levels()[q], cell));
-      }
+      const auto put_mapped = [&](double x) { put(line.shift + line.slope * x); };
+      for (const Aggregate& point : wanted.points) put_mapped(reader.point(point, cell));
+      put_mapped(reader.mean(cell));
+      for (const double level : wanted.levels) put_mapped(reader.quantile(level, cell));
     }
     for (std::size_t n = 0; n < forecast.num_samples && exact < steps; ++n) {
       const float* drawn = forecast.samples.data() + (n * forecast.variates + v) * steps;
@@ -123,15 +125,13 @@ std::vector<float> read_forecast(const Forecast& forecast, const Parameters& par
         on_line[(h - exact) * forecast.num_samples + n] = path[h];
       }
     }
-    for (std::size_t h = exact; h < steps; ++h, to += kStored) {
+    for (std::size_t h = exact; h < steps; ++h) {
       const std::span<double> all =
           std::span(on_line).subspan((h - exact) * forecast.num_samples, forecast.num_samples);
       std::ranges::sort(all);
-      to[0] = value(aggregate(point, all));
-      to[1] = value(aggregate(Aggregate{Kind::mean, 0, 0}, all));
-      for (std::size_t q = 0; q < kLevels; ++q) {
-        to[2 + q] = value(quantile_of(all, levels()[q]));
-      }
+      for (const Aggregate& point : wanted.points) put(aggregate(point, all));
+      put(aggregate(Aggregate{Kind::mean, 0, 0}, all));
+      for (const double level : wanted.levels) put(quantile_of(all, level));
     }
   }
   return out;

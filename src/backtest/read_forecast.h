@@ -10,6 +10,16 @@
 
 namespace toto::backtest {
 
+/// What is wanted of every step: A points, the mean, L quantiles, in this order.
+struct Wanted {
+  std::vector<Aggregate> points;  // [A]
+  std::vector<double> levels;     // [L] ascending
+
+  [[nodiscard]] std::size_t size() const { return points.size() + 1 + levels.size(); }
+};
+/// The points of the parameters, and levels().
+Wanted wanted_of(const Parameters& parameters);
+
 /// Steps whose distribution follows from the mixture alone: those of the first patch; with a
 /// transform the first one, since later values depend on the moves in between.
 std::size_t exact_steps(const Parameters& parameters, std::size_t steps, std::size_t patch);
@@ -17,12 +27,12 @@ std::size_t exact_steps(const Parameters& parameters, std::size_t steps, std::si
 /// Whether there are other steps.
 bool needs_trajectories(const Parameters& parameters, std::size_t steps, std::size_t patch);
 
-ForecastOptions forecast_options(const Parameters& parameters, const Aggregate& point,
+ForecastOptions forecast_options(const Parameters& parameters, const Wanted& wanted,
                                  std::size_t steps, std::size_t patch);
 
-/// [V][steps][kStored]. `bases` [V] are the last known values.
+/// [V][steps][wanted.size()]. `bases` [V] are the last known values.
 std::vector<float> read_forecast(const Forecast& forecast, const Parameters& parameters,
-                                 const Aggregate& point, std::span<const double> bases,
+                                 const Wanted& wanted, std::span<const double> bases,
                                  std::size_t patch);
 
 }  // namespace toto::backtest

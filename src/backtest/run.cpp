@@ -18,7 +18,7 @@ namespace toto::backtest {
 namespace {
 
 void check(const Options& options, const Parameters& parameters) {
-  const auto refuse = [](std::string_view code, std::string message) {
+  const auto refuse = [](std::string_view code, std::string_view message) {
     throw Error(ExitStatus::usage, code, message);
   };
   if (options.horizon == 0 || options.horizon > 100'000) {

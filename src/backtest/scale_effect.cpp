@@ -61,6 +61,7 @@ ScaleEffect measure_scale_effect(Predictor& predictor, const Result& result,
   std::vector<Parameters> at_one = result.parameters;
   for (Parameters& parameters : at_one) parameters.input_scale = 1;
   std::vector<Request> probe;
+  probe.reserve(chosen.size());
   for (const std::size_t i : chosen) probe.push_back(requests[i]);
   const auto answers_at_one = predictor.predict(result.symbols, at_one, probe);
 

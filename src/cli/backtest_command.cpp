@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backtest/aggregate.h"
+#include "cli/arguments.h"
 #include "cli/backtest_options.h"
 #include "cli/backtest_views.h"
 #include "cli/interrupt.h"
@@ -165,6 +166,9 @@ void add_backtest(CLI::App& app, Session& session) {
       "  toto backtest bars/ --parameters tuned.json\n");
   add_market_options(*command, *request);
   add_window_options(*command, *request);
+  add_whole(*command, "--windows", request->options.windows, 1, 100'000'000, "invalid_windows",
+            "The last so many windows of each symbol (default: all)")
+      ->group("The windows");
   add_forecast_choices(*command, *request);
   command
       ->add_option("--parameters", request->parameters,

@@ -63,9 +63,6 @@ void add_window_options(CLI::App& command, BacktestRequest& request) {
   add_whole(command, "--stride", options.stride, 1, 1'000'000, "invalid_stride",
             "Bars from origin to origin (default: the horizon)")
       ->group(group);
-  add_whole(command, "--windows", options.windows, 1, 100'000'000, "invalid_windows",
-            "The last so many windows of each symbol (default: all)")
-      ->group(group);
   command.add_option("--from", options.from, "The first bar that is forecast, a date or timestamp")
       ->type_name("TIME")
       ->group(group);

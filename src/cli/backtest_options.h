@@ -26,6 +26,7 @@ struct BacktestRequest {
 };
 
 void add_market_options(CLI::App& command, BacktestRequest& request);
+/// All but --windows.
 void add_window_options(CLI::App& command, BacktestRequest& request);
 void add_forecast_choices(CLI::App& command, BacktestRequest& request);
 void add_backtest_model_options(CLI::App& command, BacktestRequest& request);

@@ -14,7 +14,6 @@ namespace toto::cli {
 namespace {
 
 using backtest::Metrics;
-using backtest::Source;
 
 constexpr std::size_t kMostRows = 40;
 

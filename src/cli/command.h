@@ -26,6 +26,7 @@ void add_bench(CLI::App& app, Session& session);
 void add_cache(CLI::App& app, Session& session);
 void add_config(CLI::App& app, Session& session);
 void add_model(CLI::App& app, Session& session);
+void add_tune(CLI::App& app, Session& session);
 void add_verify(CLI::App& app, Session& session);
 
 /// Makes a command with --help and --quiet; `examples` are whole lines.

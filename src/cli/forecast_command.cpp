@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // toto forecast: from CSV files to numbers, a table and a plot.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -13,6 +15,8 @@
 #include "cli/terminal.h"
 #include "cli/views.h"
 #include "core/atomic_file.h"
+#include "core/json.h"
+#include "toto/backtest.hpp"
 #include "toto/output.hpp"
 
 namespace toto::cli {
@@ -64,6 +68,64 @@ data::Dataset read_inputs(ForecastRequest& request, std::size_t patch) {
   return all;
 }
 
+/// The parameters of a series: by its id, by its symbol in a long table, or by the file of its
+/// bars.
+const backtest::Parameters* find_parameters(
+    const std::map<std::string, backtest::Parameters, std::less<>>& all,
+    const data::TimeSeries& series) {
+  for (const std::string_view name : {std::string_view(series.id), std::string_view(series.group),
+                                      std::string_view(series.id).substr(0, series.id.find('/'))}) {
+    const auto found = all.find(name);
+    if (found != all.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+/// The last steps of a series, at most `limit`.
+data::TimeSeries last_steps(const data::TimeSeries& series, std::size_t limit) {
+  data::TimeSeries out = series;
+  out.steps = std::min(limit, series.steps);
+  out.values.clear();
+  out.mask.clear();
+  for (std::size_t v = 0; v < series.variates.size(); ++v) {
+    const auto end = static_cast<std::ptrdiff_t>((v + 1) * series.steps);
+    const auto begin = end - static_cast<std::ptrdiff_t>(out.steps);
+    out.values.insert(out.values.end(), series.values.begin() + begin, series.values.begin() + end);
+    out.mask.insert(out.mask.end(), series.mask.begin() + begin, series.mask.begin() + end);
+  }
+  out.times.assign(series.times.end() - static_cast<std::ptrdiff_t>(out.steps), series.times.end());
+  return out;
+}
+
+std::vector<Forecast> forecast_with_parameters(Forecaster& forecaster,
+                                               const ForecastRequest& request,
+                                               const std::vector<data::TimeSeries>& all,
+                                               const ForecastOptions& options) {
+  const auto by_symbol = backtest::read_parameters(request.parameters);
+  std::vector<Forecast> forecasts;
+  for (const data::TimeSeries& series : all) {
+    if (const auto* own = find_parameters(by_symbol, series)) {
+      forecasts.push_back(
+          backtest::forecast_next(forecaster, {&series, 1}, {own, 1}, options).front());
+      continue;
+    }
+    warn(fmt::format("{} has no parameters for series {}", request.parameters, quote(series.id)));
+    const data::TimeSeries part = last_steps(series, request.context);
+    const Series view = part.view();
+    forecasts.push_back(forecaster.forecast({&view, 1}, options).front());
+  }
+  return forecasts;
+}
+
+/// Enough history for every symbol of the file.
+void widen_context(ForecastRequest& request) {
+  request.context = request.csv.context;
+  if (request.parameters.empty()) return;
+  for (const auto& [name, parameters] : backtest::read_parameters(request.parameters)) {
+    request.csv.context = std::max(request.csv.context, parameters.context + 1);
+  }
+}
+
 std::vector<Forecast> compute(const ForecastRequest& request, const Settings& settings,
                               const data::Dataset& data, bool bands, const Interrupt& interrupt,
                               const Session& session, Counters& counters) {
@@ -80,15 +142,20 @@ std::vector<Forecast> compute(const ForecastRequest& request, const Settings& se
     bar.update(done, total);
     return !interrupt.requested();
   };
-  std::vector<Series> views;
-  for (const data::TimeSeries& series : data.series) views.push_back(series.view());
   Forecaster forecaster(Model::load(request.query, load_options(settings, session)),
                         forecaster_options(settings));
   if (!request.warmup.empty()) {
     const bool known = request.warmup == "known";
     forecaster.warm_up(known ? forecaster.known_shapes() : parse_warmup(request.warmup), options);
   }
-  std::vector<Forecast> forecasts = forecaster.forecast(views, options);
+  std::vector<Forecast> forecasts;
+  if (request.parameters.empty()) {
+    std::vector<Series> views;
+    for (const data::TimeSeries& series : data.series) views.push_back(series.view());
+    forecasts = forecaster.forecast(views, options);
+  } else {
+    forecasts = forecast_with_parameters(forecaster, request, data.series, options);
+  }
   counters = forecaster.counters();
   return forecasts;
 }
@@ -110,6 +177,7 @@ void keep_levels(Forecast& forecast, const std::vector<float>& wanted) {
 ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   const Interrupt interrupt;
   check(request);
+  widen_context(request);
   const Settings settings = resolve_settings(request.settings);
   request.query.model = settings.model.value;
   request.forecast.seed = settings.seed.value;

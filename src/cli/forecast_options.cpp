@@ -106,6 +106,19 @@ void add_numeric_options(CLI::App& command, ForecastRequest& request) {
       ->group(group);
 }
 
+void add_parameters_option(CLI::App& command, ForecastRequest& request) {
+  command
+      .add_option(
+          "--parameters", request.parameters,
+          "Context, samples, transform and aggregate by symbol, from toto tune; series that "
+          "are not in the file are forecast as the flags say")
+      ->excludes("--future")
+      ->excludes("--mean")
+      ->excludes("--output-samples")
+      ->type_name("FILE")
+      ->group("The forecast");
+}
+
 void add_result_options(CLI::App& command, ForecastRequest& request) {
   constexpr const char* group = "Results";
   command
@@ -168,6 +181,7 @@ void add_forecast_options(CLI::App& command, ForecastRequest& request) {
       ->type_name("SHAPES")
       ->group("How it runs");
   add_result_options(command, request);
+  add_parameters_option(command, request);
 }
 
 void check(ForecastRequest& request) {

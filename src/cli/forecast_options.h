@@ -18,6 +18,8 @@ struct ForecastRequest {
   ModelQuery query;
   SettingsFlags settings;
   ForecastOptions forecast;
+  std::size_t context = 0;     ///< of --context, where csv.context had to be longer
+  std::string parameters;      ///< a file that toto tune wrote; empty: none
   std::string output;          ///< CSV or JSON by suffix; "-": standard output; empty: none
   std::string output_samples;  ///< the trajectories; likewise
   std::string plot;            ///< .svg or .html; empty: none

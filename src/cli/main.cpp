@@ -69,6 +69,7 @@ int run(int argc, char** argv) {
   app.footer("toto COMMAND --help says more about a command.\n");
   add_forecast(app, session);
   add_backtest(app, session);
+  add_tune(app, session);
   add_model(app, session);
   add_bench(app, session);
   add_config(app, session);

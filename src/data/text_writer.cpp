@@ -77,8 +77,8 @@ void check_outputs(std::span<const TimeSeries> series, std::span<const Forecast>
       return array.size() == count || array.empty();
     };
     fit = forecast.variates == series[i].variates.size() && forecast.mean.size() == values &&
-          has(forecast.median, values) && has(forecast.std, values) &&
-          has(forecast.quantiles, forecast.levels.size() * values) &&
+          has(forecast.median, values) && has(forecast.point, values) &&
+          has(forecast.std, values) && has(forecast.quantiles, forecast.levels.size() * values) &&
           has(forecast.samples, forecast.num_samples * values);
   }
   if (!fit) {

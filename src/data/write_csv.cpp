@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forecasts and trajectories as CSV in long format.
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,9 @@ void write_csv(const TextSink& sink, std::span<const TimeSeries> series,
   check_outputs(series, forecasts);
   const std::vector<float> levels = levels_of(forecasts);
   Rows rows(sink, series, run);
-  TextWriter& header = rows.header().raw(",mean");
+  const bool points =
+      std::ranges::any_of(forecasts, [](const Forecast& f) { return !f.point.empty(); });
+  TextWriter& header = rows.header().raw(points ? ",point,mean" : ",mean");
   for (const float level : levels) header.raw(",q").raw(level_text(level));
   rows.end_header();
   for (std::size_t i = 0; i < series.size(); ++i) {
@@ -73,6 +76,7 @@ void write_csv(const TextSink& sink, std::span<const TimeSeries> series,
       for (std::size_t t = 0; t < forecast.horizon; ++t) {
         const std::size_t at = v * forecast.horizon + t;
         TextWriter& out = rows.begin(series[i], v, times[t]);
+        if (points) out.raw(",").number(forecast.point.empty() ? NAN : forecast.point[at], "");
         out.raw(",").number(forecast.mean[at], "");
         for (const float level : levels) {
           out.raw(",");

@@ -27,6 +27,10 @@ void write_variate(TextWriter& out, const std::string& name, const Forecast& for
   };
   out.raw("        {\"name\": ").json_string(name).raw(",\n         \"mean\": ");
   write_numbers(out, part(forecast.mean, variate));
+  if (!forecast.point.empty()) {
+    out.raw(",\n         \"point\": ");
+    write_numbers(out, part(forecast.point, variate));
+  }
   if (!forecast.median.empty()) {
     out.raw(",\n         \"median\": ");
     write_numbers(out, part(forecast.median, variate));

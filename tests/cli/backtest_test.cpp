@@ -139,9 +139,8 @@ TEST_F(Backtest, RepeatedRowsAreLeftOut) {
 }
 
 TEST_F(Backtest, KilledAtTwentyMomentsItEndsWithTheSameBytes) {
-  write("bars/CC.csv", bars(1200, 2));
-  const std::vector<std::string> flags = {"--stride",  "1",          "--transform", "pct",
-                                          "--targets", "close,high", "--quiet"};
+  write("bars/CC.csv", bars(900, 2));
+  const std::vector<std::string> flags = {"--stride", "1", "--transform", "pct", "--quiet"};
   const auto with = [&](const std::string& out) {
     std::vector<std::string> all = flags;
     all.insert(all.end(), {"--out", out});
@@ -216,6 +215,81 @@ TEST_F(Backtest, RefusesWhatItCannotDo) {
   expect_failure(run({"backtest", "--model", tiny_model(), "nowhere"}), 66, "file_not_found");
   std::filesystem::create_directory(path("hollow"));
   expect_failure(run({"backtest", "--model", tiny_model(), "hollow"}), 66, "no_input");
+}
+
+TEST_F(Backtest, TuneWritesAFileThatForecastAndBacktestRead) {
+  const std::vector<std::string> tune = {"tune",
+                                         "bars",
+                                         "--model",
+                                         tiny_model(),
+                                         "--horizon",
+                                         "3",
+                                         "--contexts",
+                                         "16,32",
+                                         "--samples",
+                                         "8",
+                                         "--transforms",
+                                         "none,pct",
+                                         "--aggregates",
+                                         "median,quantile_40",
+                                         "--validation-windows",
+                                         "8",
+                                         "--test-windows",
+                                         "4",
+                                         "--output",
+                                         "p.json"};
+  const Result tuned = run(tune);
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  EXPECT_THAT(tuned.out, testing::HasSubstr("8 candidates"));
+  const std::string first = read_file(path("p.json"));
+  ASSERT_EQ(run(tune).status, 0);
+  EXPECT_EQ(read_file(path("p.json")), first);
+
+  // A file that differs from the flags, so that what reads it can be told from what does not.
+  write("q.json",
+        R"({"format":"toto-parameters","version":1,"symbols":{"AA":{"context":24,"samples":8,)"
+        R"("transform":"log-return","input_scale":50,"aggregate":"trimmed_mean_20"}}})");
+  ASSERT_EQ(backtest({"--out", "a", "--parameters", "q.json"}).status, 0);
+  const nlohmann::json symbols = json("a/summary.json").at("symbols");
+  EXPECT_EQ(symbols[0].at("parameters").at("transform"), "log-return");
+  EXPECT_EQ(symbols[0].at("parameters").at("input_scale"), 50);
+  EXPECT_EQ(symbols[1].at("parameters").at("transform"), "none");
+
+  const std::vector<std::string> plain = {
+      "forecast", "bars/AA.csv", "bars/BB.csv", "--model", tiny_model(), "--layout", "bars",
+      "--values", "Close/Last",  "--horizon",   "2",       "--output",   "-"};
+  std::vector<std::string> with = plain;
+  with.insert(with.end(), {"--parameters", "q.json"});
+  const Result next = run(with);
+  ASSERT_EQ(next.status, 0) << next.err;
+  EXPECT_TRUE(next.out.starts_with("unique_id,ds,point,mean,q0.1"));
+  EXPECT_THAT(next.err, testing::HasSubstr("q.json has no parameters for series \"BB\""));
+  // BB is forecast as it is without the file, and has no point.
+  const std::string without = run(plain).out;
+  const auto row = [](const std::string& text, const std::string& id) {
+    const std::string after = text.substr(text.find("\n" + id + ",") + 1);
+    return after.substr(0, after.find('\n'));
+  };
+  std::string bb = row(next.out, "BB");
+  const std::size_t point = bb.find(",,");
+  ASSERT_NE(point, std::string::npos);
+  EXPECT_EQ(bb.erase(point, 1), row(without, "BB"));
+  EXPECT_NE(row(next.out, "AA"), row(without, "AA"));
+}
+
+TEST_F(Backtest, TuneRefusesWhatItCannotDo) {
+  const auto tune = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"tune", "bars", "--model", tiny_model()};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  expect_failure(tune({"--aggregates", "median,best"}), 2, "unknown_aggregate");
+  expect_failure(tune({"--contexts", "64,0"}), 2, "invalid_context");
+  expect_failure(tune({"--transforms", "none,log"}), 2, "invalid_choice");
+  expect_failure(tune({"--test-windows", "0"}), 2, "invalid_windows");
+  expect_failure(tune({"--output", "nowhere/p.json"}), 74, "write_failed");
+  expect_failure(backtest({"--parameters", "nowhere.json"}), 66, "file_not_found");
+  EXPECT_FALSE(std::filesystem::exists(path("parameters.json")));
 }
 
 }  // namespace

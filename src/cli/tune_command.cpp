@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// toto tune: chooses context, samples, transform and aggregate for each symbol.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "backtest/aggregate.h"
+#include "cli/arguments.h"
+#include "cli/backtest_options.h"
+#include "cli/backtest_views.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "core/atomic_file.h"
+#include "core/printable.h"
+#include "model/model_impl.h"
+
+namespace toto::cli {
+namespace {
+
+struct TuneRequest {
+  BacktestRequest backtest;
+  backtest::Candidates candidates;
+  std::string output = "parameters.json";
+};
+
+std::string number(double value) {
+  return std::isfinite(value) ? fmt::format("{:.4f}", value) : "-";
+}
+
+std::string table(const backtest::Tuning& tuning, std::size_t width) {
+  std::string out = fmt::format(
+      "{:{}}  chosen on validation windows, measured on later ones (MASE)\n", "", width);
+  out +=
+      fmt::format("{:{}}  {:>8} {:>8} {:>8}  {}\n", "", width, "chosen", "default", "last v.", "");
+  for (const backtest::Tuned& t : tuning.symbols) {
+    std::u32string name = printable(t.symbol);
+    name.resize(width, U' ');
+    out += fmt::format("{}  {:>8} {:>8} {:>8}  context {}, {}, {}, {} samples{}\n", to_utf8(name),
+                       number(t.test_mase), number(t.default_test_mase),
+                       number(t.last_value_test_mase), t.chosen.context,
+                       backtest::word(t.chosen.transform), t.chosen.aggregate, t.chosen.samples,
+                       std::isfinite(t.against_default.p_value)
+                           ? fmt::format(" (p {:.2f})", t.against_default.p_value)
+                           : "");
+  }
+  return out;
+}
+
+ExitStatus run_tune(TuneRequest& request, const Session& session) {
+  const Interrupt interrupt;
+  BacktestRequest& with = request.backtest;
+  for (const std::string& one : request.candidates.aggregates) (void)backtest::parse_aggregate(one);
+  const Settings settings = resolve_settings(with.settings);
+  with.query.model = settings.model.value;
+  with.options.seed = settings.seed.value;
+  with.options.warning = warn;
+  with.options.cache_dir = with.cache_dir;
+  const ModelInfo info = inspect_model(with.query);
+  AtomicFile output(request.output);
+  const backtest::Market market = backtest::read_market(with.market);
+  for (const std::string& warning : market.warnings) warn(warning);
+  for (const data::SeriesError& failed : market.errors) report(failed.error);
+  if (market.symbols.empty()) return market.errors.front().error.status();
+  show_findings(market, session);
+  Forecaster forecaster(Model::load(with.query, load_options(settings, session)),
+                        forecaster_options(settings));
+  backtest::Tuning tuning;
+  {
+    ProgressBar bar("tuning", session.quiet);
+    with.options.progress = [&](std::size_t done, std::size_t total) {
+      bar.update(done, total);
+      return !interrupt.requested();
+    };
+    tuning = backtest::tune(market, forecaster, with.options, request.candidates);
+  }
+  for (const data::SeriesError& failed : tuning.errors) report(failed.error);
+  if (tuning.symbols.empty()) return tuning.errors.front().error.status();
+  const Model::Impl& model = forecaster.model().impl();
+  const backtest::RunDescription run = {info.name,
+                                        info.synthetic,
+                                        model.content_hash,
+                                        std::string(word(model.precision)),
+                                        std::string(word(model.mode)),
+                                        "cached"};
+  backtest::write_parameters([&](std::string_view text) { output.write(text); }, tuning,
+                             with.options, run);
+  output.commit();
+  if (with.json) {
+    backtest::write_parameters([](std::string_view text) { print(text); }, tuning, with.options,
+                               run);
+  } else if (!session.quiet) {
+    std::size_t width = 4;
+    for (const backtest::Tuned& t : tuning.symbols) {
+      width = std::min<std::size_t>(24, std::max(width, printable(t.symbol).size()));
+    }
+    print(table(tuning, width));
+    print(fmt::format("{} candidates, {} forecasts; parameters are in {}\n", tuning.candidates,
+                      tuning.statistics.forecast, request.output));
+  }
+  return market.errors.empty() && tuning.errors.empty() ? ExitStatus::ok : ExitStatus::bad_data;
+}
+
+/// A comma-separated flag of whole numbers.
+void add_numbers(CLI::App& command, const char* flag, std::vector<std::size_t>& value,
+                 std::uint64_t most, const char* code, const char* help) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          flag,
+          [&value, flag, most, code](const std::vector<std::string>& texts) {
+            value.clear();
+            for (const std::string& text : texts) {
+              value.push_back(parse_whole(text, flag, code, 1, most));
+            }
+          },
+          help)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N,...")
+      ->group("What is tried");
+}
+
+void add_candidates(CLI::App& command, backtest::Candidates& candidates) {
+  constexpr const char* group = "What is tried";
+  add_numbers(command, "--contexts", candidates.contexts, 10'000'000, "invalid_context",
+              "Bars of history (default 64,128,256,512)");
+  add_numbers(command, "--samples", candidates.samples, 65'536, "invalid_samples",
+              "Trajectories (default 256)");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--transforms",
+          [&candidates](const std::vector<std::string>& words) {
+            using backtest::Transform;
+            candidates.transforms.clear();
+            for (const std::string& word : words) {
+              candidates.transforms.push_back(
+                  parse_choice<Transform>(word, "--transforms",
+                                          {{"none", Transform::none},
+                                           {"pct", Transform::pct},
+                                           {"log-return", Transform::log_return}}));
+            }
+          },
+          "What the model sees (default none,pct,log-return)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("WORD,...")
+      ->group(group);
+  command
+      .add_option("--aggregates", candidates.aggregates,
+                  "Point forecasts (default: median, mean, trimmed means, quantiles near the "
+                  "middle, ...)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("SPEC,...")
+      ->group(group);
+  add_whole(command, "--validation-windows", candidates.validation_windows, 1, 1'000'000,
+            "invalid_windows", "Windows of each symbol that are chosen by (default 60)")
+      ->group(group);
+  add_whole(command, "--test-windows", candidates.test_windows, 1, 1'000'000, "invalid_windows",
+            "Later windows, that are reported (default 40)")
+      ->group(group);
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, Session& session) {
+  const auto request = std::make_shared<TuneRequest>();
+  CLI::App* const command = add_command(
+      app, session, "tune",
+      "Chooses context, samples, transform and aggregate for each symbol on validation windows, "
+      "says on later windows what that was worth, and writes a file of parameters that toto "
+      "forecast and toto backtest read.",
+      "  toto tune bars/ --horizon 5 --output parameters.json\n"
+      "  toto backtest bars/ --horizon 5 --windows 40 --parameters parameters.json\n"
+      "  toto forecast bars/*.csv --horizon 5 --parameters parameters.json\n");
+  BacktestRequest& with = request->backtest;
+  add_market_options(*command, with);
+  add_window_options(*command, with);
+  add_candidates(*command, request->candidates);
+  command->add_option("--seed", with.settings.seed, "Seed of the random numbers")
+      ->type_name("N")
+      ->group("The forecast");
+  add_backtest_model_options(*command, with);
+  command
+      ->add_option("--output,-o", request->output,
+                   "The file of parameters (default: parameters.json)")
+      ->type_name("FILE")
+      ->group("Results");
+  command
+      ->add_option("--cache-dir", with.cache_dir, "Where predictions are kept (default: nowhere)")
+      ->type_name("DIR")
+      ->group("Results");
+  command->add_flag("--json", with.json, "Print the file to standard output too")->group("Results");
+  command->callback([request, &session] {
+    session.run = [request, &session] { return run_tune(*request, session); };
+  });
+}
+
+}  // namespace toto::cli
