@@ -47,6 +47,7 @@ struct BenchRow {
   std::string workload, subject;
   std::size_t runs = 0;
   double median = 0, p95 = 0, p99 = 0, fastest = 0;  ///< seconds
+  double device_median = 0, device_p99 = 0;          ///< of it on the device, by events; 0: none
   double variation = 0;                              ///< standard deviation / mean
   double operations = 0;                             ///< of one forecast; a multiply-add is two
   double weight_bytes = 0;                           ///< of one forecast

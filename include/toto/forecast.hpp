@@ -121,6 +121,8 @@ struct Counters {
   std::uint64_t thread_parks = 0;  ///< a worker gave up waiting for work and slept
   std::uint64_t host_reads = 0;    ///< times the host waited for a device inside a forecast
   std::uint64_t graph_captures = 0, graph_replays = 0, graph_splits = 0, graph_fallbacks = 0;
+  std::uint64_t graph_launches = 0;  ///< kernels in the graph of the last call
+  double device_seconds = 0;         ///< graphs, by the device's clock
   std::uint64_t autotune_runs = 0, cache_loads = 0;
   double prepare_seconds = 0;  ///< checking, padding, copying in
   double context_seconds = 0;  ///< the network over contexts

@@ -67,7 +67,7 @@ enum class Mode {
 };
 
 struct LoadOptions {
-  std::string backend = "cpu";  ///< "cpu", or "reference": plain loops, slow
+  std::string backend = "cpu";  ///< "cpu", "cuda", or "reference": plain loops, slow
   Precision precision = Precision::float32;
   int threads = 0;  ///< of the cpu backend; 0: one for each available core
   std::string isa;  ///< instruction set by name, for tests; empty: the best of this machine
@@ -94,6 +94,10 @@ class Model {
  private:
   std::shared_ptr<const Impl> impl_;
 };
+
+/// Why the "cuda" backend cannot be used here: a build without it, no driver, no device, an old
+/// one. Empty where it can.
+std::string cuda_unavailable();
 
 /// Describes a checkpoint without loading its weights; errors as for Model::load.
 ModelInfo inspect_model(const ModelQuery& query);

@@ -11,6 +11,7 @@
 //     treats them as opaque and moves them with upload() and download().
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -53,6 +54,20 @@ struct Block {
   [[nodiscard]] std::int32_t rows() const { return trajectories * variates * tokens; }
 };
 
+/// A batch where a device reads it: see backend/recorder.h.
+struct LiveBatch;
+
+/// How many rows an operation works on.
+struct Rows {
+  // NOLINTNEXTLINE(google-explicit-constructor): a number of rows is one
+  Rows(std::int32_t rows) : count(rows) {}
+  Rows(std::int32_t most, const std::int32_t* where, std::int32_t each)
+      : count(most), live(where), times(each) {}
+  std::int32_t count;                  // of a recorded operation: at most so many, and
+  const std::int32_t* live = nullptr;  // where the device reads how many, to be multiplied
+  std::int32_t times = 1;              // by this
+};
+
 /// The batch of one call. `blocks` and `ids` lie in memory that the backend can read.
 struct Batch {
   const Block* blocks = nullptr;
@@ -60,7 +75,37 @@ struct Batch {
   std::int32_t count = 0;  // blocks
   std::int32_t rows = 0;   // rows of all blocks
   std::int32_t lanes = 0;  // lanes of all blocks
+  // Of a recorded batch: the counts above are upper bounds, blocks and ids are read from here.
+  const LiveBatch* live = nullptr;
+  std::int32_t variates = 0;  // of all blocks, at most; only of a recorded batch
+
+  /// All rows, and all lanes `each` times.
+  [[nodiscard]] Rows all_rows() const;
+  [[nodiscard]] Rows all_lanes(std::int32_t each = 1) const;
 };
+
+/// What a device reads of a batch, in its own memory; everything before `blocks` is the host's view
+/// of it, copied.
+struct LiveBatch {
+  std::int32_t count = 0;  // blocks
+  std::int32_t rows = 0;
+  std::int32_t lanes = 0;
+  std::int32_t reserved = 0;
+  std::uint64_t seed = 0;
+  const Block* blocks = nullptr;
+  const std::int32_t* ids = nullptr;
+  // First group of queries of each block in time attention, [count + 1]: of all tokens, and of the
+  // last ones.
+  const std::int32_t* groups = nullptr;
+  const std::int32_t* last_groups = nullptr;
+};
+
+inline Rows Batch::all_rows() const {
+  return live == nullptr ? Rows(rows) : Rows(rows, &live->rows, 1);
+}
+inline Rows Batch::all_lanes(std::int32_t each) const {
+  return live == nullptr ? Rows(lanes * each) : Rows(lanes * each, &live->lanes, each);
+}
 
 /// Weights as a backend keeps them: y[out] = W[out][in] x + bias. Packed privately. A copy with a
 /// smaller `out` is valid and means the first rows (never with Epilogue::gated).
@@ -114,6 +159,8 @@ struct PatchShape {
   std::int32_t steps = 0;       // steps of the patch that are needed, 1..P
 };
 
+class Recorder;
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -148,6 +195,17 @@ class Backend {
   virtual void upload(std::span<const float> from, void* to) const = 0;
   /// Converts from activations.
   virtual void download(const void* from, std::span<double> to) const = 0;
+  /// Bytes as they are: masks, states.
+  virtual void upload_bytes(std::span<const std::uint8_t> from, void* to) const {
+    std::copy(from.begin(), from.end(), static_cast<std::uint8_t*>(to));
+  }
+  virtual void download_bytes(const void* from, std::span<std::uint8_t> to) const {
+    std::copy_n(static_cast<const std::uint8_t*>(from), to.size(), to.begin());
+  }
+  /// What records whole forecasts; nullptr where operations are simply carried out.
+  [[nodiscard]] virtual Recorder* recorder() { return nullptr; }
+  /// How often the host has waited for a device.
+  [[nodiscard]] virtual std::uint64_t host_reads() const { return 0; }
 
   // --- weights, at load ---
 
@@ -189,10 +247,10 @@ class Backend {
   // --- network (spec A5-A8) ---
 
   /// y[rows][out] = W x[rows][in] + b, with its epilogue.
-  virtual void linear(const Matrix& w, const void* x, void* y, std::int32_t rows,
+  virtual void linear(const Matrix& w, const void* x, void* y, Rows rows,
                       Epilogue epilogue) const = 0;
   /// y = x / sqrt(mean(x^2) + 1e-8) * scale; x, y [rows][dim].
-  virtual void rms_norm(const void* x, const void* scale, void* y, std::int32_t rows,
+  virtual void rms_norm(const void* x, const void* scale, void* y, Rows rows,
                         std::int32_t dim) const = 0;
   /// Writes the labels [2][dim] (target, exogenous; unit length) over the label rows of `hidden`.
   virtual void set_labels(const Batch& batch, const void* labels, void* hidden,
@@ -214,8 +272,7 @@ class Backend {
   // --- head and the next patch (spec A10, A11) ---
 
   /// raw [rows][4][K] (df, loc, scale, mixture) becomes df, loc, scale, probability in place.
-  virtual void distribution(void* raw, std::int64_t rows, std::int32_t components,
-                            bool mixture) const = 0;
+  virtual void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const = 0;
   /// y = mixture mean in data units, extreme values replaced by 0. params [lanes][steps][4][K];
   /// loc, scale, y [lanes][P]; steps beyond shape.steps become 0. Where `shared` is given, params,
   /// loc and scale are those of its blocks (one trajectory each), for all trajectories of `batch`.

@@ -55,6 +55,7 @@ struct Runner {
   std::unique_ptr<Forecaster> forecaster;
   std::vector<Forecast> out;
   std::vector<double> seconds;
+  std::vector<double> device_seconds;
   double total = 0;
   double operations = 0, weight_bytes = 0;  // of one forecast
   bool bfloat16 = false;
@@ -80,6 +81,11 @@ BenchRow summarise(const Workload& workload, Runner& runner, const MachineRates&
   row.p95 = quantile(s, 0.95);
   row.p99 = quantile(s, 0.99);
   row.fastest = s.front();
+  if (std::vector<double>& d = runner.device_seconds; !d.empty()) {
+    std::sort(d.begin(), d.end());
+    row.device_median = quantile(d, 0.5);
+    row.device_p99 = quantile(d, 0.99);
+  }
   row.variation = s.size() > 1 ? std::sqrt(squares / (n - 1)) / mean : 0;
   row.operations = runner.operations;
   row.weight_bytes = runner.weight_bytes;
@@ -132,9 +138,12 @@ Measured measure(const Workload& workload, std::span<const BenchSubject> subject
   for (std::size_t run = 0; run < std::max<std::size_t>(options.runs, 1); ++run) {
     for (Runner& runner : result.runners) {
       if (run >= 3 && runner.total > options.max_seconds) continue;
+      const double device_before = runner.forecaster->counters().device_seconds;
       const auto start = Clock::now();
       runner.forecaster->forecast(inputs.series, forecast, runner.out);
       runner.seconds.push_back(seconds_since(start));
+      const double on_device = runner.forecaster->counters().device_seconds - device_before;
+      if (on_device > 0) runner.device_seconds.push_back(on_device);
       runner.total += runner.seconds.back();
     }
   }

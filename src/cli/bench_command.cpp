@@ -26,6 +26,7 @@ struct BenchRequest {
   std::vector<std::string> modes = {"reduce-overhead"};
   std::vector<std::string> types = {"float32"};
   ModelQuery query;
+  SettingsFlags settings;
   int threads = 0;
   std::size_t runs = 30;
   double seconds = 60;
@@ -46,6 +47,8 @@ ordered_json to_json(const BenchReport& report) {
                     {"p95_ms", r.p95 * 1e3},
                     {"p99_ms", r.p99 * 1e3},
                     {"fastest_ms", r.fastest * 1e3},
+                    {"device_median_ms", r.device_median * 1e3},
+                    {"device_p99_ms", r.device_p99 * 1e3},
                     {"coefficient_of_variation", r.variation},
                     {"series_per_second", r.series_per_second},
                     {"operations", r.operations},
@@ -98,6 +101,10 @@ std::string to_text(const BenchReport& report, const nlohmann::json* before) {
       const double was = earlier(*before, r);
       text += was > 0 ? fmt::format("   {:.2f} x", was / r.median) : "         -";
     }
+    if (r.device_median > 0) {
+      text += fmt::format("\n{:22} {:26} {:>5} {:>11.3f} {:>9} {:>9.3f}", "", "  on the device", "",
+                          r.device_median * 1e3, "", r.device_p99 * 1e3);
+    }
     text += "\n";
   }
   return text;
@@ -122,6 +129,7 @@ std::vector<BenchSubject> load_subjects(const BenchRequest& request, const Sessi
   const auto types = parse_all<Precision>(
       request.types, [](const SettingsFlags& f) { return resolve_settings(f).precision.value; },
       &SettingsFlags::precision);
+  const LoadOptions from_settings = load_options(resolve_settings(request.settings), session);
   std::vector<BenchSubject> subjects;
   for (const Mode mode : modes) {
     for (const Precision type : types) {
@@ -129,6 +137,7 @@ std::vector<BenchSubject> load_subjects(const BenchRequest& request, const Sessi
       options.mode = mode;
       options.precision = type;
       options.threads = request.threads;
+      options.backend = from_settings.backend;
       if (type == Precision::float64) options.backend = "reference";
       const std::string label = fmt::format("{} {}", word(mode), word(type));
       note(session, "loading for " + label);
@@ -179,6 +188,8 @@ void add_bench(CLI::App& app, Session& session) {
       "  toto bench a --compare before.json\n");
   command->add_option("workloads", request->workloads,
                       "a, b, c (docs/benchmarks.md) or SERIESxVARIATESxCONTEXTxHORIZON[xSAMPLES]");
+  command->add_option("--device", request->settings.device,
+                      "cpu (default), cuda or auto (TOTO_COMPILE_BACKEND)");
   command->add_option("--mode", request->modes, "Modes, separated by commas")->delimiter(',');
   command->add_option("--dtype,--precision", request->types, "float32, bfloat16, float64")
       ->delimiter(',');

@@ -66,16 +66,19 @@ void add_settings_options(CLI::App& command, SettingsFlags& flags) {
 }
 
 LoadOptions load_options(const Settings& settings, const Session& session) {
-  if (settings.device.value == Device::cuda) {
-    throw Error(ExitStatus::device_unavailable, "device_unavailable",
-                "this version of toto has no CUDA backend", settings.device.origin.name,
-                "use --device cpu");
-  }
-  if (settings.device.value == Device::automatic) {
-    note(session, "no GPU to be had: running on the CPU");
-  }
   LoadOptions options;
   options.backend = settings.backend.value;
+  if (settings.device.value != Device::cpu) {
+    const std::string why = cuda_unavailable();
+    if (why.empty()) {
+      options.backend = "cuda";
+    } else if (settings.device.value == Device::cuda) {
+      throw Error(ExitStatus::device_unavailable, "device_unavailable", why,
+                  settings.device.origin.name, "use --device cpu");
+    } else {
+      note(session, fmt::format("running on the CPU: {}", why));
+    }
+  }
   options.precision = settings.precision.value;
   options.threads = settings.threads.value;
   options.mode = settings.mode.value;

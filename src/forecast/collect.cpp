@@ -47,6 +47,12 @@ void Collector::reset(std::span<const Series> series, const ForecastOptions& opt
   if (median_at_ == wide_levels_.size() || wide_levels_[median_at_] != 0.5) {
     wide_levels_.insert(wide_levels_.begin() + static_cast<std::ptrdiff_t>(median_at_), 0.5);
   }
+  // Of a mean alone there are no statistics: its one trajectory is it.
+  wanted_.levels = wide_levels_;
+  wanted_.exact_steps = options.mean_only ? 0 : exact_steps_;
+  wanted_.sampled = sampled_ && exact_steps_ < options.horizon;
+  wanted_.samples = options.keep_samples || options.mean_only;
+  wanted_.parameters = options.keep_parameters;
   for (Worker& worker : workers_) {
     worker.found.resize(wide_levels_.size());
     if (sampled_) worker.column.resize(options.num_samples);
@@ -82,6 +88,7 @@ void Collector::start(Forecast& f, const Series& s) const {
 void Collector::begin(std::size_t first, std::size_t count) {
   first_ = first;
   count_ = count;
+  formed_ = false;
   if (!sampled_ || options_->keep_samples) return;
   sample_at_.clear();
   std::size_t total = 0;
@@ -176,11 +183,48 @@ void Collector::values(const PatchView& at, std::span<const double> y) {
   }
 }
 
+void Collector::put_step(Forecast& f, std::size_t cell, std::span<const float> step) const {
+  const std::size_t cells = f.variates * f.horizon;
+  f.mean[cell] = step[0];
+  f.std[cell] = step[1];
+  std::size_t level = 0;
+  for (std::size_t i = 0; i < wide_levels_.size(); ++i) {
+    const float value = step[2 + i];
+    if (i == median_at_) f.median[cell] = value;
+    if (level < levels_.size() && static_cast<double>(levels_[level]) == wide_levels_[i]) {
+      f.quantiles[level * cells + cell] = value;
+      ++level;
+    }
+  }
+}
+
+void Collector::results(const SeriesResults& r) {
+  formed_ = true;
+  Forecast& f = out_[r.series];
+  for (std::size_t v = 0; v < f.variates; ++v) {
+    for (std::size_t t = 0; t < f.horizon; ++t) {
+      const std::size_t cell = v * f.horizon + t;
+      if (t < wanted_.exact_steps) {
+        put_step(f, cell, r.exact.subspan((v * r.exact_steps + t) * r.stride, r.stride));
+      } else if (!r.sampled.empty()) {
+        const std::size_t later = v * (r.horizon - r.exact_steps) + t - r.exact_steps;
+        put_step(f, cell, r.sampled.subspan(later * r.stride, r.stride));
+      }
+      if (r.samples.empty()) continue;
+      float* const all = options_->mean_only ? f.mean.data() : f.samples.data();
+      const auto from = r.samples.subspan((v * r.horizon + t) * r.trajectories, r.trajectories);
+      for (std::size_t n = 0; n < from.size(); ++n) {
+        all[n * f.variates * f.horizon + cell] = from[n];
+      }
+    }
+  }
+}
+
 void Collector::finish() {
   for (std::size_t index = first_; index < first_ + count_; ++index) {
     Forecast& f = out_[index];
     const std::size_t left = f.horizon - exact_steps_;
-    if (sampled_ && left > 0) {
+    if (sampled_ && left > 0 && !formed_) {
       const float* samples = samples_of(index);
       parallel(backend_, static_cast<std::int64_t>(f.variates * left),
                [&](std::int64_t begin, std::int64_t end, int worker) noexcept {

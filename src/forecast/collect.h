@@ -24,6 +24,8 @@ class Collector final : public Sink {
   /// Whether trajectories are needed at all.
   [[nodiscard]] bool sampled() const { return sampled_; }
 
+  [[nodiscard]] const WantedStatistics* wanted() const override { return &wanted_; }
+  void results(const SeriesResults& results) override;
   void begin(std::size_t first, std::size_t count) override;
   [[nodiscard]] bool wants_parameters(std::int32_t iteration) const override;
   void parameters(const PatchView& at, std::span<const double> params, std::span<const double> loc,
@@ -44,6 +46,7 @@ class Collector final : public Sink {
                   double loc, double scale) const;
   void sampled_step(Worker& worker, Forecast& f, std::size_t cell, const float* all) const;
   void put_quantiles(Forecast& f, std::size_t cell, std::span<const double> found) const;
+  void put_step(Forecast& f, std::size_t cell, std::span<const float> step) const;
   void keep_parameters(Forecast& f, const PatchView& at, std::span<const double> params,
                        std::span<const double> loc, std::span<const double> scale) const;
   void put_covariates(Forecast& f, const Series& series) const;
@@ -59,6 +62,8 @@ class Collector final : public Sink {
   std::span<const float> levels_;
   std::span<Forecast> out_;
   std::size_t exact_steps_ = 0;
+  WantedStatistics wanted_;
+  bool formed_ = false;              // statistics came from the backend
   bool sampled_ = false;             // some statistics come from trajectories
   std::vector<double> wide_levels_;  // ascending: the levels, and the median in its place
   std::size_t median_at_ = 0;        // of wide_levels_

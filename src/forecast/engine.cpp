@@ -73,10 +73,13 @@ void Engine::run_range(std::span<const Series> series, const Generation& g, cons
       prepare(series[first + i], patch_, align_, horizon_, pool_[i]);
     }
     prepared_ = std::span<const Prepared>(pool_).first(count);
-    upload_covariates();
+    stage_covariates();
   }
   sink.begin(first, count);
-  generate(g, chunk, batch, sink);
+  if (!run_recorded(g, chunk, batch, sink)) {
+    net_.backend().upload(std::span<const double>(staging_), memory_->covariates);
+    generate(g, chunk, batch, sink);
+  }
   const Stopwatch watch(emit_seconds_);
   sink.finish();
 }
@@ -210,7 +213,7 @@ void Engine::run_context(const Generation& g, std::int32_t trajectories, std::in
     const Stopwatch watch(prepare_seconds_);
     stage_context(trajectories, iteration);
     be.upload(std::span<const double>(staging_), w.x);
-    std::copy(mask_staging_.begin(), mask_staging_.end(), w.mask);
+    be.upload_bytes(mask_staging_, w.mask);
   }
   const Stopwatch watch(context_seconds_);
   be.scale(context_, net_.scaler_spec(), w.x, w.mask, w.context_state, w.act.scaled, w.loc,
@@ -267,6 +270,12 @@ void Engine::predict(const Generation& g, const Chunk& chunk, std::int32_t itera
 
 void Engine::count(Counters& counters) const {
   counters.splits = splits_;
+  counters.host_reads = net_.backend().host_reads();
+  counters.graph_captures = graph_captures_;
+  counters.graph_replays = graph_replays_;
+  counters.graph_fallbacks = graph_fallbacks_;
+  counters.graph_launches = launches_;
+  counters.device_seconds = device_seconds_;
   counters.operations = cost_.operations;
   counters.weight_bytes = cost_.weight_bytes;
   counters.prepare_seconds = prepare_seconds_;

@@ -11,6 +11,7 @@
 
 #include "forecast/plan_table.h"
 #include "forecast/prepare.h"
+#include "forecast/recordings.h"
 #include "model/cost.h"
 #include "model/toto1.h"
 
@@ -28,9 +29,34 @@ struct PatchView {
   std::int32_t components = 0;    // K
 };
 
+/// What a sink wants of whole series, for a backend that can form it itself.
+struct WantedStatistics {
+  std::span<const double> levels;  // ascending
+  std::size_t exact_steps = 0;     // the first so many from mixtures
+  bool sampled = false;            // the steps after them from trajectories
+  bool samples = false;            // the trajectories themselves
+  bool parameters = false;         // of every step
+};
+
+/// Statistics of one series: mean, standard deviation, a quantile for each level.
+struct SeriesResults {
+  std::size_t series = 0;          // index in the request
+  std::size_t stride = 0;          // from step to step of `exact` and `sampled`
+  std::size_t exact_steps = 0;     // E: the first so many steps, or more than were asked for
+  std::size_t horizon = 0;         // H: steps, or more than were asked for
+  std::size_t trajectories = 0;    // N
+  std::span<const float> exact;    // [V][E][stride]; empty: not wanted
+  std::span<const float> sampled;  // [V][H - E][stride]; empty: not wanted
+  std::span<const float> samples;  // [V][H][N]; empty: not wanted
+};
+
 class Sink {
  public:
   virtual ~Sink() = default;
+  /// What would do instead of parameters() and values(); nullptr: nothing.
+  [[nodiscard]] virtual const WantedStatistics* wanted() const { return nullptr; }
+  /// Called, for what was wanted, instead of parameters() and values().
+  virtual void results(const SeriesResults& /*results*/) {}
   /// Series `first` .. `first + count - 1` go through the network together, from here to finish().
   virtual void begin(std::size_t /*first*/, std::size_t /*count*/) {}
   [[nodiscard]] virtual bool wants_parameters(std::int32_t iteration) const = 0;
@@ -70,7 +96,10 @@ struct Limits {
 class Engine {
  public:
   /// `plans` may be shared with nothing else while a forecast runs.
-  Engine(const Toto1& net, PlanTable& plans) : net_(net), plans_(plans) {}
+  Engine(const Toto1& net, PlanTable& plans)
+      : net_(net), plans_(plans), recordings_(net.backend()) {}
+  /// Whether forecasts are recorded where the backend can do that.
+  void set_recording(bool recording) { recording_ = recording; }
 
   /// Throws what check_series throws for any series, before anything is computed; and Error:
   /// memory_limit (2), out_of_memory (70).
@@ -111,13 +140,27 @@ class Engine {
   void predict(const Generation& g, const Chunk& chunk, std::int32_t iteration,
                std::int32_t first_sample, std::int32_t trajectories, Kind from);
 
+  // engine_recorded.cpp: the loop as a recording; false where it cannot be one
+  bool run_recorded(const Generation& g, const Chunk& chunk, std::int32_t batch, Sink& sink);
+  [[nodiscard]] const char* unrecordable(const Generation& g, const WantedStatistics& wanted,
+                                         std::int32_t passes);
+  [[nodiscard]] RecordingKey key_of(const Generation& g, const Chunk& chunk, std::int32_t batch,
+                                    const WantedStatistics& wanted) const;
+  [[nodiscard]] Recorded* record(const Generation& g, const RecordingKey& key);
+  void record_operations(const Generation& g, const Recorded& r);
+  void write_inputs(const Generation& g, std::int32_t batch, const WantedStatistics& wanted,
+                    const Recorded& r);
+  void read_results(const Chunk& chunk, const WantedStatistics& wanted, const Recorded& r,
+                    Sink& sink);
+
   // engine_batch.cpp: describing calls
+  void describe_context(std::int32_t trajectories, std::int32_t generated);
   void stage_context(std::int32_t trajectories, std::int32_t generated);
   void stage_values(const Prepared& s, std::int32_t lane, std::int32_t trajectories,
                     std::int32_t generated);
   void describe_further(const Generation& g, std::int32_t iteration, std::int32_t first_sample,
                         std::int32_t trajectories);
-  void upload_covariates();
+  void stage_covariates();
   void upload_forced(const Generation& g, const Chunk& chunk, std::int32_t iteration,
                      std::int32_t first_sample, std::int32_t trajectories);
 
@@ -154,6 +197,10 @@ class Engine {
 
   std::size_t done_ = 0, total_ = 0;
   std::uint64_t splits_ = 0;
+  bool recording_ = false;
+  Recordings recordings_;
+  std::uint64_t graph_captures_ = 0, graph_replays_ = 0, graph_fallbacks_ = 0, launches_ = 0;
+  double device_seconds_ = 0;
   Cost cost_;
   double prepare_seconds_ = 0, context_seconds_ = 0, decode_seconds_ = 0, emit_seconds_ = 0;
 };

@@ -6,13 +6,11 @@
 
 namespace toto {
 
-void Engine::stage_context(std::int32_t trajectories, std::int32_t generated) {
+void Engine::describe_context(std::int32_t trajectories, std::int32_t generated) {
   context_blocks_.clear();
   context_last_blocks_.clear();
   context_ids_.clear();
   last_ids_.clear();
-  staging_.clear();
-  mask_staging_.clear();
   std::int32_t row = 0;
   std::int32_t lane = 0;
   std::int64_t kv = 0;
@@ -48,13 +46,24 @@ void Engine::stage_context(std::int32_t trajectories, std::int32_t generated) {
       context_ids_.insert(context_ids_.end(), static_cast<std::size_t>(generated), newest);
       last_ids_.push_back(newest);
     }
-    stage_values(s, lane, trajectories, generated);
     row += b.rows();
     lane += b.lanes();
   }
   const auto blocks = static_cast<std::int32_t>(context_blocks_.size());
   context_ = {context_blocks_.data(), context_ids_.data(), blocks, row, lane};
   context_last_ = {context_last_blocks_.data(), last_ids_.data(), blocks, lane, lane};
+}
+
+/// Describes the context call, and stages what goes into it.
+void Engine::stage_context(std::int32_t trajectories, std::int32_t generated) {
+  describe_context(trajectories, generated);
+  staging_.clear();
+  mask_staging_.clear();
+  std::int32_t lane = 0;
+  for (const Prepared& s : prepared_) {
+    stage_values(s, lane, trajectories, generated);
+    lane += trajectories * s.variates;
+  }
 }
 
 /// Label rows (ignored), the context, and what has been generated so far, for every trajectory.
@@ -118,14 +127,14 @@ void Engine::describe_further(const Generation& g, std::int32_t iteration,
               static_cast<std::int32_t>(further_blocks_.size()), lane, lane};
 }
 
-void Engine::upload_covariates() {
+/// Into staging_, until the forecast begins.
+void Engine::stage_covariates() {
   covariates_.clear();
   staging_.clear();
   for (const Prepared& s : prepared_) {
     covariates_.push_back(s.covariates.empty() ? -1 : static_cast<std::int64_t>(staging_.size()));
     staging_.insert(staging_.end(), s.covariates.begin(), s.covariates.end());
   }
-  net_.backend().upload(std::span<const double>(staging_), memory_->covariates);
 }
 
 void Engine::upload_forced(const Generation& g, const Chunk& chunk, std::int32_t iteration,

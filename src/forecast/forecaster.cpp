@@ -71,6 +71,9 @@ struct Forecaster::Impl {
         cache(options.plan_cache_dir,
               options.plan_cache_dir.empty() ? CachePolicy::never : options.plan_cache,
               options.warning) {
+    const Mode mode = model.impl().mode;
+    engine.set_recording(mode == Mode::reduce_overhead || mode == Mode::max_autotune);
+    if (net.backend().recorder() != nullptr) limits = {kDeviceRows, kDeviceKvBytes};
     latencies.reserve(kLatencies);
     key.model = model.impl().content_hash;
     key.isa = net.backend().isa();
@@ -138,7 +141,7 @@ struct Forecaster::Impl {
   void run(std::span<const Series> series, const ForecastOptions& options,
            std::span<Forecast> out) {
     collector.reset(series, options, levels, out);
-    engine.run(series, generation, Limits{}, collector);
+    engine.run(series, generation, limits, collector);
   }
 
   /// Computes them again and compares.
@@ -173,6 +176,10 @@ struct Forecaster::Impl {
   }
 
   static constexpr std::size_t kLatencies = 1024;
+  // A device is idle with what keeps a processor busy.
+  static constexpr std::int64_t kDeviceRows = 65536;
+  static constexpr std::int64_t kDeviceKvBytes = std::int64_t{16} << 30;
+  Limits limits;
   Model model;
   bool strict, compute_twice;
   bool warmed = false;
@@ -240,7 +247,7 @@ void Forecaster::forecast(std::span<const Series> series, const ForecastOptions&
       impl_->plans.count(before);
       impl_->engine.count(before);
     }
-    impl_->engine.run(series, generation, Limits{}, collector);
+    impl_->engine.run(series, generation, impl_->limits, collector);
     if (impl_->strict && impl_->warmed) impl_->tell_if_not_steady(before);
     if (impl_->plans.builds() != builds) impl_->remember_shape(series, generation);
   }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "core/mixture_solver.h"
 #include "core/student_t.h"
 
 namespace toto {
@@ -59,26 +60,13 @@ class Mixture {
     std::uint32_t index;
   };
   struct Sums;
-  struct Point {
-    double x = 0;
-    double lower = 0;   // P(X <= x)
-    double upper = 0;   // P(X > x), summed on its own
-    double f[4] = {};   // the density and its first three derivatives
-    double logit = 0;   // log(lower / upper)
-    double radius = 0;  // no component's centre or scale is nearer: how far a Taylor series is good
-  };
-  struct Bracket {
-    double low = 0;
-    double high = 0;
-    [[nodiscard]] bool holds(double x) const { return low < x && x < high; }
-  };
-  struct Step;
+  using Point = mixture::Point;
+  using Bracket = mixture::Bracket;
 
   static void tails(const Block& block, const double (&z)[kLanes], double (&pdf)[kLanes],
                     double (&tail)[kLanes]);
   static void add_block(const Block& block, double x, Sums& sums);
   [[nodiscard]] Point evaluate(double x) const;
-  static Step step_to(const Point& at, double logit);
   [[nodiscard]] Bracket bracket(double q) const;
   [[nodiscard]] double guess(double q) const;
   [[nodiscard]] double solve(double q, std::span<const Point> nodes) const;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace toto {
 namespace {
@@ -101,6 +100,7 @@ const PlanTable::Plan& PlanTable::build(const Capacity& need) {
 /// Grows the arena; all plans move with it.
 void PlanTable::ensure_arena(std::size_t bytes) {
   if (bytes <= arena_bytes_) return;
+  ++epoch_;
   Backend& be = net_.backend();
   if (arena_ != nullptr) be.release(arena_);  // first: both at once may not fit
   arena_ = nullptr;
@@ -138,10 +138,11 @@ void PlanTable::ensure_tables(std::int32_t positions, std::int64_t lanes) {
     if (ones_ != nullptr) be.release(ones_);
     ones_ = memory;
     ones_lanes_ = lanes;
-    std::memset(ones_, 1, static_cast<std::size_t>(lanes * patch));
+    be.upload_bytes(std::vector<std::uint8_t>(static_cast<std::size_t>(lanes * patch), 1), ones_);
     moved = true;
   }
   if (!moved) return;
+  ++epoch_;
   ++allocations_;
   for (const auto& plan : plans_) place(plan->workspace);
 }

@@ -32,6 +32,8 @@ class PlanTable {
   [[nodiscard]] std::uint64_t memory_limit() const { return options_.memory_limit; }
 
   [[nodiscard]] std::uint64_t builds() const { return builds_; }
+  /// Changes when memory that plans point into has moved.
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   /// Fills what belongs to plans.
   void count(Counters& counters) const;
   void log(std::string_view line) const;
@@ -60,6 +62,7 @@ class PlanTable {
   std::uint8_t* ones_ = nullptr;
   std::int64_t ones_lanes_ = 0;
 
+  std::uint64_t epoch_ = 0;
   std::uint64_t builds_ = 0, hits_ = 0, evictions_ = 0, allocations_ = 0;
   double build_seconds_ = 0;
   std::string last_;

@@ -20,6 +20,7 @@ struct Capacity {
   std::int32_t positions = 0;
   bool one_patch = false;  // nothing is decoded: all layers share the memory of one cache
 
+  bool operator==(const Capacity&) const = default;
   [[nodiscard]] bool holds(const Capacity& other) const;
 };
 

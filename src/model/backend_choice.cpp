@@ -2,6 +2,7 @@
 #include "model/backend_choice.h"
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cuda/cuda_backend.h"
 
 namespace toto {
 
@@ -25,8 +26,15 @@ std::shared_ptr<Backend> make_backend(const LoadOptions& options) {
         {options.threads, narrow ? CpuWeights::bf16 : CpuWeights::f32, options.isa,
          options.mode == Mode::reduce_overhead || options.mode == Mode::max_autotune});
   }
+  if (options.backend == "cuda") {
+    if (wide) {
+      throw Error(ExitStatus::usage, "unsupported_precision", "the cuda backend has no float64", {},
+                  "use float32 or bfloat16, or the reference backend");
+    }
+    return make_cuda_backend({narrow ? CudaWeights::bf16 : CudaWeights::f32, options.threads});
+  }
   throw Error(ExitStatus::usage, "unknown_backend", "no backend '" + options.backend + "'", {},
-              "valid backends: cpu, reference");
+              "valid backends: cpu, cuda, reference");
 }
 
 }  // namespace toto

@@ -183,7 +183,7 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
   const std::int32_t d = config_.head_dim();
   const std::int32_t width = config_.embed_dim;
 
-  be.linear(embed_, a.scaled, a.hidden, all.rows, Epilogue::store);
+  be.linear(embed_, a.scaled, a.hidden, all.all_rows(), Epilogue::store);
   if (labels_ != nullptr) be.set_labels(all, labels_, a.hidden, width);
 
   const Batch* batch = &all;  // becomes `last` once only the last tokens matter
@@ -191,8 +191,8 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
   std::size_t cache = 0;
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
     const Layer& layer = layers_[static_cast<std::size_t>(i)];
-    be.rms_norm(hidden, layer.norm1, a.normed, batch->rows, width);
-    be.linear(layer.qkv, a.normed, a.qkv, batch->rows, Epilogue::store);
+    be.rms_norm(hidden, layer.norm1, a.normed, batch->all_rows(), width);
+    be.linear(layer.qkv, a.normed, a.qkv, batch->all_rows(), Epilogue::store);
     if (layer.space) {
       be.variate_attention(*batch, a.qkv, a.attended, heads, d);
     } else {
@@ -206,30 +206,29 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
         batch = &last;
       }
     }
-    be.linear(layer.out, a.attended, hidden, batch->rows, Epilogue::residual);
-    be.rms_norm(hidden, layer.norm2, a.normed, batch->rows, width);
-    be.linear(layer.mlp_in, a.normed, a.gated, batch->rows, Epilogue::gated);
-    be.linear(layer.mlp_out, a.gated, hidden, batch->rows, Epilogue::residual);
+    be.linear(layer.out, a.attended, hidden, batch->all_rows(), Epilogue::residual);
+    be.rms_norm(hidden, layer.norm2, a.normed, batch->all_rows(), width);
+    be.linear(layer.mlp_in, a.normed, a.gated, batch->all_rows(), Epilogue::gated);
+    be.linear(layer.mlp_out, a.gated, hidden, batch->all_rows(), Epilogue::residual);
     if (observer != nullptr && *observer) (*observer)(i, hidden, batch == &last);
   }
   if (batch == &all) be.gather_last(all, hidden, a.last, width);
-  head(a, all.lanes, steps);
+  head(a, all, steps);
 }
 
-void Toto1::head(const Activations& a, std::int32_t lanes, std::int32_t steps) const {
+void Toto1::head(const Activations& a, const Batch& all, std::int32_t steps) const {
   const std::int32_t k = config_.components;
   if (execution_.fold_head) {
     Matrix asked = head_;
     asked.out = steps * 4 * k;
-    backend_->linear(asked, a.last, a.params, lanes, Epilogue::store);
+    backend_->linear(asked, a.last, a.params, all.all_lanes(), Epilogue::store);
   } else {
     Matrix asked = unembed_;
     asked.out = steps * config_.embed_dim;
-    backend_->linear(asked, a.last, a.unembedded, lanes, Epilogue::store);
-    backend_->linear(head_, a.unembedded, a.params, lanes * steps, Epilogue::store);
+    backend_->linear(asked, a.last, a.unembedded, all.all_lanes(), Epilogue::store);
+    backend_->linear(head_, a.unembedded, a.params, all.all_lanes(steps), Epilogue::store);
   }
-  backend_->distribution(a.params, std::int64_t{lanes} * steps, k,
-                         config_.head == HeadKind::mixture);
+  backend_->distribution(a.params, all.all_lanes(steps), k, config_.head == HeadKind::mixture);
 }
 
 RotaryTables rotary_tables(std::int32_t positions, std::int32_t head_dim) {

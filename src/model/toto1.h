@@ -80,7 +80,7 @@ class Toto1 {
   void load_head(const WeightTable& weights);
   void load_labels(const WeightTable& weights);
   const void* upload_vector(std::span<const float> values);
-  void head(const Activations& a, std::int32_t lanes, std::int32_t steps) const;
+  void head(const Activations& a, const Batch& all, std::int32_t steps) const;
 
   Toto1Config config_;
   Execution execution_;

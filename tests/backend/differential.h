@@ -87,6 +87,28 @@ class Memory {
   void* at_;
 };
 
+/// Bytes in the memory of a backend.
+class Bytes {
+ public:
+  Bytes(Backend& backend, const void* from, std::size_t count)
+      : backend_(backend), count_(count), at_(backend.allocate(count)) {
+    backend.upload_bytes({static_cast<const std::uint8_t*>(from), count}, at_);
+  }
+  ~Bytes() { backend_.release(at_); }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+
+  [[nodiscard]] void* at() const { return at_; }
+  void read(void* to) const {
+    backend_.download_bytes(at_, {static_cast<std::uint8_t*>(to), count_});
+  }
+
+ private:
+  Backend& backend_;
+  std::size_t count_;
+  void* at_;
+};
+
 /// A ragged batch as the forward pass makes them.
 struct MadeBatch {
   std::vector<Block> blocks;

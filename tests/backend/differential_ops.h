@@ -380,9 +380,15 @@ inline std::string check_scaler(Dice& dice, const Subject& s) {
       first[i].upper = std::numeric_limits<double>::infinity();
     }
     std::vector<ScalerState> state(static_cast<std::size_t>(made.batch.lanes));
-    be.repeat_state(one.batch, made.batch, first.data(), state.data());
-    be.scale(made.batch, spec, raw.at(), mask.data(), state.data(), scaled.at(), loc.at(),
-             scale.at());
+    const Bytes first_there(be, first.data(), first.size() * sizeof(ScalerState));
+    const Bytes there(be, state.data(), state.size() * sizeof(ScalerState));
+    const Bytes mask_there(be, mask.data(), mask.size());
+    auto* const states = static_cast<ScalerState*>(there.at());
+    be.repeat_state(one.batch, made.batch, static_cast<const ScalerState*>(first_there.at()),
+                    states);
+    be.scale(made.batch, spec, raw.at(), static_cast<const std::uint8_t*>(mask_there.at()), states,
+             scaled.at(), loc.at(), scale.at());
+    there.read(state.data());
     std::vector<double> result = scaled.read();
     for (const Memory* m : {&loc, &scale}) {
       const auto more = m->read();

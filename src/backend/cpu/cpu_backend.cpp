@@ -80,7 +80,7 @@ Matrix CpuBackend::pack(const TileFormat& format, const float* weights, std::int
   return {&packed, bias.empty() ? nullptr : packed.bias, out, in};
 }
 
-void CpuBackend::linear(const Matrix& w, const void* x, void* y, std::int32_t rows,
+void CpuBackend::linear(const Matrix& w, const void* x, void* y, Rows rows,
                         Epilogue epilogue) const {
   const auto& packed = *static_cast<const PackedMatrix*>(w.weights);
   const Product product{&products_,
@@ -88,7 +88,7 @@ void CpuBackend::linear(const Matrix& w, const void* x, void* y, std::int32_t ro
                         packed.gated ? w.out / 2 : w.out,
                         static_cast<const float*>(x),
                         static_cast<float*>(y),
-                        rows,
+                        rows.count,
                         epilogue};
   multiply(product, team_, scratch_);
 }

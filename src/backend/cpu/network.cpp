@@ -16,9 +16,9 @@ constexpr std::int64_t cycles_of_attention(std::int64_t keys, std::int64_t d) {
 
 }  // namespace
 
-void CpuBackend::rms_norm(const void* x, const void* scale, void* y, std::int32_t rows,
+void CpuBackend::rms_norm(const void* x, const void* scale, void* y, Rows rows,
                           std::int32_t dim) const {
-  split(team_, rows, cycles_of_copy(2 * dim), [&](std::int64_t first, std::int64_t end, int) {
+  split(team_, rows.count, cycles_of_copy(2 * dim), [&](std::int64_t first, std::int64_t end, int) {
     for (std::int64_t row = first; row < end; ++row) {
       rows_.rms_norm(static_cast<const float*>(x) + row * dim, static_cast<const float*>(scale),
                      static_cast<float*>(y) + row * dim, static_cast<std::size_t>(dim));

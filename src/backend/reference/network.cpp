@@ -66,7 +66,7 @@ Matrix ReferenceBackend<T>::upload_matrix(std::unique_ptr<float[]> take, std::in
 }
 
 template <typename T>
-void ReferenceBackend<T>::linear(const Matrix& w, const void* x, void* y, std::int32_t rows,
+void ReferenceBackend<T>::linear(const Matrix& w, const void* x, void* y, Rows rows,
                                  Epilogue epilogue) const {
   const auto* weights = static_cast<const float*>(w.weights);
   const auto* bias = static_cast<const float*>(w.bias);
@@ -86,7 +86,7 @@ void ReferenceBackend<T>::linear(const Matrix& w, const void* x, void* y, std::i
     }
   };
   const std::int32_t width = epilogue == Epilogue::gated ? w.out / 2 : w.out;
-  for (std::int32_t row = 0; row < rows; ++row) {
+  for (std::int32_t row = 0; row < rows.count; ++row) {
     const T* input = static_cast<const T*>(x) + std::int64_t{row} * w.in;
     T* output = static_cast<T*>(y) + std::int64_t{row} * width;
     for (std::int32_t first = 0; first < width; first += kTile) {
@@ -113,10 +113,10 @@ void ReferenceBackend<T>::linear(const Matrix& w, const void* x, void* y, std::i
 }
 
 template <typename T>
-void ReferenceBackend<T>::rms_norm(const void* x, const void* scale, void* y, std::int32_t rows,
+void ReferenceBackend<T>::rms_norm(const void* x, const void* scale, void* y, Rows rows,
                                    std::int32_t dim) const {
   const auto* gain = static_cast<const T*>(scale);
-  for (std::int32_t row = 0; row < rows; ++row) {
+  for (std::int32_t row = 0; row < rows.count; ++row) {
     const T* in = static_cast<const T*>(x) + std::int64_t{row} * dim;
     T* out = static_cast<T*>(y) + std::int64_t{row} * dim;
     T squares = 0;

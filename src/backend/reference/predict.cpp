@@ -90,10 +90,10 @@ void ReferenceBackend<T>::repeat_state(const Batch& source, const Batch& batch,
 }
 
 template <typename T>
-void ReferenceBackend<T>::distribution(void* raw, std::int64_t rows, std::int32_t components,
+void ReferenceBackend<T>::distribution(void* raw, Rows rows, std::int32_t components,
                                        bool mixture) const {
   const auto floor = static_cast<T>(kEpsilon);
-  for (std::int64_t row = 0; row < rows; ++row) {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
     T* df = static_cast<T*>(raw) + row * 4 * components;
     T* scale = df + 2 * components;
     T* weight = df + 3 * components;

@@ -32,9 +32,8 @@ class ReferenceBackend final : public Backend {
   void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
                     ScalerState* to) const override;
 
-  void linear(const Matrix& w, const void* x, void* y, std::int32_t rows,
-              Epilogue epilogue) const override;
-  void rms_norm(const void* x, const void* scale, void* y, std::int32_t rows,
+  void linear(const Matrix& w, const void* x, void* y, Rows rows, Epilogue epilogue) const override;
+  void rms_norm(const void* x, const void* scale, void* y, Rows rows,
                 std::int32_t dim) const override;
   void set_labels(const Batch& batch, const void* labels, void* hidden,
                   std::int32_t dim) const override;
@@ -46,8 +45,7 @@ class ReferenceBackend final : public Backend {
                          std::int32_t d) const override;
   void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override;
 
-  void distribution(void* raw, std::int64_t rows, std::int32_t components,
-                    bool mixture) const override;
+  void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const override;
   void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
                     const void* params, const void* loc, const void* scale, void* y) const override;
   void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,

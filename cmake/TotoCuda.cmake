@@ -1,0 +1,63 @@
+# The CUDA backend is a part of the library that may or may not be there (TOTO_CUDA). The runtime is linked
+# statically and finds the driver when it is first used, so the program also runs where there is none.
+#
+# Kernels are compiled by nvcc, one object for each file, for sm_80 and sm_90, with code for later
+# architectures. All other code goes through the compiler of the rest of the project.
+set(toto_cuda_found FALSE)
+if(TOTO_CUDA)
+  find_program(TOTO_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+  if(TOTO_NVCC)
+    execute_process(COMMAND ${TOTO_NVCC} --version OUTPUT_VARIABLE nvcc_version ERROR_QUIET)
+    string(REGEX MATCH "release ([0-9]+)\\.[0-9]+" nvcc_release "${nvcc_version}")
+    set(nvcc_major 0${CMAKE_MATCH_1})
+    execute_process(COMMAND ${TOTO_NVCC} -dryrun -c -x cu /dev/null -o /dev/null
+                    OUTPUT_QUIET ERROR_VARIABLE nvcc_dryrun)
+    string(REGEX MATCH "#\\$ TOP=([^\n]+)" nvcc_top "${nvcc_dryrun}")
+    get_filename_component(toto_cuda_root "${CMAKE_MATCH_1}" ABSOLUTE)
+    find_library(TOTO_CUDART cudart_static HINTS ${toto_cuda_root} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib
+                 NO_DEFAULT_PATH)
+    find_path(TOTO_CUDA_INCLUDE cuda_runtime_api.h HINTS ${toto_cuda_root}
+              PATH_SUFFIXES include targets/x86_64-linux/include NO_DEFAULT_PATH)
+  endif()
+  if(TOTO_NVCC AND TOTO_CUDART AND TOTO_CUDA_INCLUDE AND nvcc_major GREATER_EQUAL 13)
+    set(toto_cuda_found TRUE)
+    message(STATUS "CUDA backend: ${TOTO_NVCC} (CUDA ${nvcc_release})")
+  elseif(TOTO_CUDA STREQUAL "AUTO")
+    message(STATUS "CUDA backend: left out, no CUDA 13 compiler with its static runtime was found")
+  else()
+    message(FATAL_ERROR "TOTO_CUDA is ON, but no CUDA 13 compiler with its static runtime was found")
+  endif()
+endif()
+
+set(toto_nvcc_flags -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -Werror all-warnings
+    -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=[sm_90,compute_90]
+    -Xcompiler=-fPIC,-Wall,-Wextra,-ffp-contract=off)
+
+# toto_cuda_sources(TARGET): adds the kernels of src/backend/cuda to it.
+function(toto_cuda_sources target)
+  if(NOT toto_cuda_found)
+    return()
+  endif()
+  file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backend/cuda/*.cu)
+  foreach(kernel ${kernels})
+    get_filename_component(name ${kernel} NAME_WE)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
+    add_custom_command(
+      OUTPUT ${object}
+      COMMAND ${TOTO_NVCC} ${toto_nvcc_flags} -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include
+              -MD -MF ${object}.d -c ${kernel} -o ${object}
+      DEPENDS ${kernel} DEPFILE ${object}.d
+      COMMENT "Building CUDA object ${name}.o" VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
+  # Objects of another compiler are not among the objects of an object library: what links it takes both.
+  set_property(GLOBAL PROPERTY toto_extra_objects_backend ${objects})
+  set_property(GLOBAL PROPERTY toto_cuda_libraries ${TOTO_CUDART} ${CMAKE_DL_LIBS} rt)
+  add_custom_target(toto_cuda_kernels DEPENDS ${objects})
+  add_dependencies(${target} toto_cuda_kernels)
+  target_compile_definitions(${target} PRIVATE TOTO_CUDA)
+  target_include_directories(${target} SYSTEM PRIVATE ${TOTO_CUDA_INCLUDE})
+  # What links the objects needs these; the runtime loads the driver when it is first called.
+  target_link_libraries(${target} PUBLIC ${TOTO_CUDART} ${CMAKE_DL_LIBS} rt)
+endfunction()

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device itself, its memory and its weights. Operations: device_operations.cpp.
+#ifdef TOTO_CUDA
+#include "backend/cuda/device_backend.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <string>
+
+#include "toto/error.hpp"
+
+namespace toto::cuda {
+namespace {
+
+/// The oldest architecture there are kernels for.
+constexpr int kOldestMajor = 8;
+
+std::string describe(cudaError_t status) {
+  std::string text = cudaGetErrorName(status);
+  text += ": ";
+  text += cudaGetErrorString(status);
+  return text;
+}
+
+/// Nearest even.
+std::uint16_t to_bf16(float x) {
+  auto bits = std::bit_cast<std::uint32_t>(x);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);
+  bits += 0x7FFFU + (bits >> 16 & 1U);
+  return static_cast<std::uint16_t>(bits >> 16);
+}
+
+/// Row `row` of a matrix as it is stored comes from this row; -1: there is none.
+std::int32_t source_row(std::int32_t row, std::int32_t out, bool gated, bool bf16) {
+  if (!gated) return row;
+  const std::int32_t half = out / 2;
+  const std::int32_t group = bf16 ? 8 : 1;
+  const std::int32_t column = row / (2 * group) * group + row % group;
+  if (column >= half) return -1;
+  return row / group % 2 == 0 ? column : half + column;
+}
+
+}  // namespace
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // what can be forgotten is
+  if (status == cudaErrorMemoryAllocation) throw std::bad_alloc();
+  std::string message = what;
+  message += ": ";
+  message += describe(status);
+  const bool sticky = cudaDeviceSynchronize() != cudaSuccess;
+  throw Error(ExitStatus::internal, "device_failed", message, "CUDA",
+              sticky ? "the device cannot be used by this process any more: start it again"
+                     : std::string_view{});
+}
+
+DeviceBackend::DeviceBackend(const CudaOptions& options)
+    : bf16_(options.weights == CudaWeights::bf16), team_(options.threads, false) {
+  cudaDeviceProp properties{};
+  int device = 0;
+  check(cudaGetDevice(&device), "device");
+  check(cudaGetDeviceProperties(&properties, device), "device properties");
+  architecture_ = "sm_";
+  architecture_ += std::to_string(properties.major * 10 + properties.minor);
+  stream_.overlap = properties.major >= 9;
+  stream_.shared_bytes = static_cast<int>(properties.sharedMemPerBlockOptin);
+  stream_.processors = properties.multiProcessorCount;
+  check(cudaStreamCreateWithFlags(&stream_.stream, cudaStreamNonBlocking), "stream");
+  check(cudaEventCreate(&first_), "event");
+  check(cudaEventCreate(&last_), "event");
+  resident_.resize(8);
+}
+
+DeviceBackend::~DeviceBackend() {
+  cudaStreamSynchronize(stream_.stream);
+  for (const auto& matrix : matrices_) {
+    cudaFree(matrix->weights);
+    cudaFree(matrix->bias);
+  }
+  for (const Resident& r : resident_) cudaFree(r.device);
+  cudaEventDestroy(first_);
+  cudaEventDestroy(last_);
+  cudaStreamDestroy(stream_.stream);
+}
+
+void DeviceBackend::for_each_share(std::int64_t count, ShareWork work, const void* context) const {
+  if (count <= 0) return;
+  const int threads = static_cast<int>(std::min<std::int64_t>(count, team_.size()));
+  team_.run(threads, [&](int thread) noexcept {
+    const Range range = share(count, threads, thread);
+    work(context, range.begin, range.end, thread);
+  });
+}
+
+void* DeviceBackend::allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)), "memory");
+  check(cudaMemsetAsync(memory, 0, std::max<std::size_t>(bytes, 1), stream_.stream), "memory");
+  return memory;
+}
+
+void DeviceBackend::release(void* memory) noexcept {
+  cudaStreamSynchronize(stream_.stream);
+  cudaFree(memory);
+}
+
+void DeviceBackend::wait() const {
+  ++host_reads_;
+  check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
+}
+
+// Copies from memory that is not pinned are staged before these return.
+void DeviceBackend::upload(std::span<const float> from, void* to) const {
+  if (from.empty()) return;
+  check(cudaMemcpyAsync(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream_.stream),
+        "upload");
+}
+
+void DeviceBackend::upload(std::span<const double> from, void* to) const {
+  const std::vector<float> narrow(from.begin(), from.end());
+  upload(std::span<const float>(narrow), to);
+}
+
+void DeviceBackend::upload_bytes(std::span<const std::uint8_t> from, void* to) const {
+  if (from.empty()) return;
+  check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_.stream),
+        "upload");
+}
+
+void DeviceBackend::download(const void* from, std::span<double> to) const {
+  std::vector<float> narrow(to.size());
+  check(cudaMemcpyAsync(narrow.data(), from, narrow.size() * sizeof(float), cudaMemcpyDeviceToHost,
+                        stream_.stream),
+        "download");
+  wait();
+  std::copy(narrow.begin(), narrow.end(), to.begin());
+}
+
+void DeviceBackend::download_bytes(const void* from, std::span<std::uint8_t> to) const {
+  check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_.stream),
+        "download");
+  wait();
+}
+
+Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::int32_t in,
+                                  std::span<const float> bias, Epilogue use, bool bf16) {
+  const bool gated = use == Epilogue::gated;
+  const std::int32_t unit = bf16 ? kPitchBf16 : kPitchF32;
+  auto matrix = std::make_unique<DeviceMatrix>();
+  matrix->stored = gated && bf16 ? padded_bf16(out / 2) * 2 : out;
+  matrix->in = in;
+  matrix->pitch = (in + unit - 1) / unit * unit;
+  matrix->bf16 = bf16;
+  const std::size_t rows = static_cast<std::size_t>(matrix->stored);
+  const std::size_t count = rows * static_cast<std::size_t>(matrix->pitch);
+  std::vector<float> wide(bf16 ? 0 : count, 0.0F);
+  std::vector<std::uint16_t> narrow(bf16 ? count : 0, 0);
+  std::vector<float> biases(bias.empty() ? 0 : rows, 0.0F);
+  for (std::int32_t row = 0; row < matrix->stored; ++row) {
+    const std::int32_t from = source_row(row, out, gated, bf16);
+    if (from < 0) continue;
+    const float* const values = weights + std::int64_t{from} * in;
+    const std::ptrdiff_t to = std::ptrdiff_t{row} * matrix->pitch;
+    if (bf16) {
+      std::transform(values, values + in, narrow.begin() + to, to_bf16);
+    } else {
+      std::copy(values, values + in, wide.begin() + to);
+    }
+    if (!bias.empty()) {
+      biases[static_cast<std::size_t>(row)] = bias[static_cast<std::size_t>(from)];
+    }
+  }
+  const void* const packed = bf16 ? static_cast<const void*>(narrow.data()) : wide.data();
+  const std::size_t bytes = count * (bf16 ? sizeof(std::uint16_t) : sizeof(float));
+  check(cudaMalloc(&matrix->weights, bytes), "weights");
+  check(cudaMemcpy(matrix->weights, packed, bytes, cudaMemcpyHostToDevice), "weights");
+  if (!bias.empty()) {
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, rows * sizeof(float)), "weights");
+    matrix->bias = static_cast<float*>(memory);
+    check(cudaMemcpy(memory, biases.data(), rows * sizeof(float), cudaMemcpyHostToDevice),
+          "weights");
+  }
+  matrices_.push_back(std::move(matrix));
+  return {matrices_.back().get(), matrices_.back()->bias, out, in};
+}
+
+Matrix DeviceBackend::upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                    std::int32_t in, std::span<const float> bias, Epilogue use) {
+  return keep_matrix(take.get(), out, in, bias, use, bf16_);
+}
+
+Matrix DeviceBackend::upload_exact_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                          std::int32_t in, std::span<const float> bias,
+                                          Epilogue use) {
+  return keep_matrix(take.get(), out, in, bias, use, false);
+}
+
+}  // namespace toto::cuda
+
+namespace toto {
+
+std::string cuda_unavailable() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  int driver = 0;
+  if (status == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess) {
+    if (driver == 0) return "there is no NVIDIA driver";
+    std::string text = "the NVIDIA driver is too old: CUDA 13 is needed, it has ";
+    text += std::to_string(driver / 1000);
+    return text;
+  }
+  if (count == 0 || status == cudaErrorNoDevice) return "there is no CUDA device";
+  if (status != cudaSuccess) return cuda::describe(status);
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) {
+    cudaGetLastError();
+    return "the CUDA device cannot be asked for its properties";
+  }
+  if (properties.major >= cuda::kOldestMajor) return {};
+  std::string text = properties.name;
+  text += " is too old: compute capability 8.0 is needed, it has ";
+  text += std::to_string(properties.major);
+  text += '.';
+  text += std::to_string(properties.minor);
+  return text;
+}
+
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
+  const std::string why = cuda_unavailable();
+  if (!why.empty()) {
+    throw Error(ExitStatus::device_unavailable, "device_unavailable", why, "CUDA",
+                "use --device cpu");
+  }
+  return std::make_unique<cuda::DeviceBackend>(options);
+}
+
+}  // namespace toto
+#endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam on a CUDA device.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/live.h"
+#include "backend/cuda/product.h"
+#include "backend/recorder.h"
+#include "core/thread_team.h"
+
+namespace toto::cuda {
+
+class DeviceBackend final : public Backend, public Recorder {
+ public:
+  explicit DeviceBackend(const CudaOptions& options);
+  ~DeviceBackend() override;
+
+  [[nodiscard]] std::string_view name() const override { return "cuda"; }
+  [[nodiscard]] std::size_t element_size() const override { return sizeof(float); }
+  [[nodiscard]] double weight_size() const override { return bf16_ ? 2 : 4; }
+  [[nodiscard]] std::string_view isa() const override { return architecture_; }
+
+  [[nodiscard]] int workers() const override { return team_.size(); }
+  void for_each_share(std::int64_t count, ShareWork work, const void* context) const override;
+  [[nodiscard]] std::uint64_t thread_parks() const override { return team_.counters().parks; }
+
+  [[nodiscard]] void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void upload(std::span<const double> from, void* to) const override;
+  void upload(std::span<const float> from, void* to) const override;
+  void upload_bytes(std::span<const std::uint8_t> from, void* to) const override;
+  void download(const void* from, std::span<double> to) const override;
+  void download_bytes(const void* from, std::span<std::uint8_t> to) const override;
+  [[nodiscard]] Recorder* recorder() override { return this; }
+  [[nodiscard]] std::uint64_t host_reads() const override { return host_reads_; }
+
+  [[nodiscard]] Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                     std::int32_t in, std::span<const float> bias,
+                                     Epilogue use) override;
+  [[nodiscard]] Matrix upload_exact_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                           std::int32_t in, std::span<const float> bias,
+                                           Epilogue use) override;
+
+  void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
+             ScalerState* state, void* scaled, void* loc, void* scale) const override;
+  void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
+                    ScalerState* to) const override;
+  void linear(const Matrix& w, const void* x, void* y, Rows rows, Epilogue epilogue) const override;
+  void rms_norm(const void* x, const void* scale, void* y, Rows rows,
+                std::int32_t dim) const override;
+  void set_labels(const Batch& batch, const void* labels, void* hidden,
+                  std::int32_t dim) const override;
+  void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
+                     std::int32_t heads, std::int32_t head_dim) const override;
+  void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
+                      std::int32_t heads, std::int32_t head_dim, bool last_only) const override;
+  void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
+                         std::int32_t head_dim) const override;
+  void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override;
+  void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const override;
+  void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    const void* params, const void* loc, const void* scale, void* y) const override;
+  void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    std::uint64_t seed, const void* params, const void* loc, const void* scale,
+                    void* y) const override;
+  void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+              void* y) const override;
+
+  [[nodiscard]] Mirror allocate_mirror(std::size_t bytes) override;
+  void release_mirror(const Mirror& mirror) noexcept override;
+  [[nodiscard]] std::size_t live_bytes(std::int64_t blocks, std::int64_t ids) const override;
+  void write_live(const Batch& batch, std::uint64_t seed, const Mirror& mirror, std::size_t at,
+                  std::int64_t blocks, std::int64_t ids) const override;
+  void begin() override;
+  [[nodiscard]] std::unique_ptr<Recording> end() override;
+  void abandon() noexcept override;
+  double play(const Recording& recording) override;
+  void copy_in(const Mirror& mirror, std::size_t bytes) override;
+  void copy_out(const Mirror& mirror, std::size_t bytes) override;
+  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
+            float* kept, std::int32_t horizon, std::int32_t samples) override;
+  void exact_statistics(const Batch& batch, const PatchShape& shape, const void* params,
+                        const void* loc, const void* scale, const Levels& levels,
+                        float* out) override;
+  void sample_statistics(const Batch& source, const float* kept, std::int32_t horizon,
+                         std::int32_t first, std::int32_t samples, const Levels& levels,
+                         float* out) override;
+  [[nodiscard]] std::int32_t most_samples() const override { return kMostSamples; }
+
+ private:
+  /// A batch of the host that has been copied to the device.
+  struct Resident {
+    std::vector<std::byte> image;
+    void* device = nullptr;
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] Matrix keep_matrix(const float* weights, std::int32_t out, std::int32_t in,
+                                   std::span<const float> bias, Epilogue use, bool bf16);
+  /// The batch where the device reads it: a recorded one lies there, others are copied.
+  [[nodiscard]] Extent extent(const Batch& batch) const;
+  void predict(const Batch& batch, const Batch* shared, const Prediction& p) const;
+  void wait() const;
+
+  bool bf16_;
+  mutable ThreadTeam team_;  // of the host
+  Stream stream_;
+  std::string architecture_;
+  std::vector<std::unique_ptr<DeviceMatrix>> matrices_;
+  mutable std::vector<Resident> resident_;  // the last few
+  mutable std::size_t next_ = 0;
+  mutable std::uint64_t host_reads_ = 0;
+  std::uint64_t launches_before_ = 0;  // of the recording that has begun
+  cudaEvent_t first_ = nullptr, last_ = nullptr;
+};
+
+}  // namespace toto::cuda

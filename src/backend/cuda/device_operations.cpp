@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of the seam, and recordings of them as CUDA graphs.
+#ifdef TOTO_CUDA
+#include <algorithm>
+
+#include "backend/cuda/device_backend.h"
+#include "toto/error.hpp"
+
+namespace toto::cuda {
+namespace {
+
+const float* floats(const void* p) { return static_cast<const float*>(p); }
+float* floats(void* p) { return static_cast<float*>(p); }
+
+/// A captured graph, ready to be launched.
+class Graph final : public Recorder::Recording {
+ public:
+  Graph(cudaGraph_t graph, std::size_t launches) : graph_(graph), launches_(launches) {
+    const cudaError_t status = cudaGraphInstantiate(&ready_, graph, 0);
+    if (status != cudaSuccess) {
+      cudaGraphDestroy(graph);
+      check(status, "graph");
+    }
+  }
+  ~Graph() override {
+    cudaGraphExecDestroy(ready_);
+    cudaGraphDestroy(graph_);
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  [[nodiscard]] std::size_t launches() const override { return launches_; }
+  [[nodiscard]] cudaGraphExec_t ready() const { return ready_; }
+
+ private:
+  cudaGraph_t graph_;
+  cudaGraphExec_t ready_ = nullptr;
+  std::size_t launches_;
+};
+
+}  // namespace
+
+Extent DeviceBackend::extent(const Batch& batch) const {
+  if (batch.live != nullptr) {
+    return {batch.live, batch.rows, batch.lanes, batch.rows / kQueryGroup + batch.variates,
+            batch.lanes / kQueryGroup + batch.variates};
+  }
+  const LiveLayout layout(batch.count, ids_of(batch));
+  std::vector<std::byte> image(layout.bytes);
+  Extent e{nullptr, batch.rows, batch.lanes, 0, 0};
+  for (std::int32_t i = 0; i < batch.count; ++i) {
+    e.groups += query_groups(batch.blocks[i], false);
+    e.last_groups += query_groups(batch.blocks[i], true);
+  }
+  write_image(batch, 0, layout, image.data(), nullptr);
+  for (const Resident& r : resident_) {
+    if (r.image == image) {
+      e.live = static_cast<const LiveBatch*>(r.device);
+      return e;
+    }
+  }
+  Resident& r = resident_[next_];
+  next_ = (next_ + 1) % resident_.size();
+  r.image.clear();
+  if (r.bytes < layout.bytes) {
+    check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
+    cudaFree(r.device);
+    r.device = nullptr;
+    r.bytes = 0;
+    check(cudaMalloc(&r.device, layout.bytes), "memory");
+    r.bytes = layout.bytes;
+  }
+  std::vector<std::byte> placed(layout.bytes);
+  write_image(batch, 0, layout, placed.data(), static_cast<const std::byte*>(r.device));
+  check(cudaMemcpyAsync(r.device, placed.data(), placed.size(), cudaMemcpyHostToDevice,
+                        stream_.stream),
+        "upload");
+  r.image = std::move(image);
+  e.live = static_cast<const LiveBatch*>(r.device);
+  return e;
+}
+
+void DeviceBackend::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
+                          const std::uint8_t* mask, ScalerState* state, void* scaled, void* loc,
+                          void* scale) const {
+  cuda::scale(extent(batch), spec, floats(x), mask, state, floats(scaled), floats(loc),
+              floats(scale), stream_);
+}
+
+void DeviceBackend::repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
+                                 ScalerState* to) const {
+  cuda::repeat_state(extent(source), extent(batch), from, to, stream_);
+}
+
+void DeviceBackend::linear(const Matrix& w, const void* x, void* y, Rows rows,
+                           Epilogue epilogue) const {
+  const auto& matrix = *static_cast<const DeviceMatrix*>(w.weights);
+  const ProductArgs args{matrix.weights,
+                         matrix.bias,
+                         x,
+                         y,
+                         rows,
+                         w.out,
+                         epilogue == Epilogue::gated ? matrix.stored : w.out,
+                         matrix.in,
+                         matrix.pitch,
+                         epilogue};
+  if (matrix.bf16) {
+    product_bf16(args, stream_);
+  } else {
+    product_f32(args, stream_);
+  }
+}
+
+void DeviceBackend::rms_norm(const void* x, const void* scale, void* y, Rows rows,
+                             std::int32_t dim) const {
+  cuda::rms_norm(floats(x), floats(scale), y, bf16_, rows, dim, stream_);
+}
+
+void DeviceBackend::set_labels(const Batch& batch, const void* labels, void* hidden,
+                               std::int32_t dim) const {
+  cuda::set_labels(extent(batch), floats(labels), floats(hidden), dim, stream_);
+}
+
+void DeviceBackend::rotary_append(const Batch& batch, const Rotary& rotary, void* qkv,
+                                  const KvLayer& kv, std::int32_t heads,
+                                  std::int32_t head_dim) const {
+  cuda::rotary_append(extent(batch), rotary, floats(qkv), kv, heads, head_dim, stream_);
+}
+
+void DeviceBackend::time_attention(const Batch& batch, const void* qkv, const KvLayer& kv,
+                                   void* out, std::int32_t heads, std::int32_t head_dim,
+                                   bool last_only) const {
+  cuda::time_attention(extent(batch), floats(qkv), kv, out, bf16_, heads, head_dim, last_only,
+                       stream_);
+}
+
+void DeviceBackend::variate_attention(const Batch& batch, const void* qkv, void* out,
+                                      std::int32_t heads, std::int32_t head_dim) const {
+  cuda::variate_attention(extent(batch), floats(qkv), out, bf16_, heads, head_dim, stream_);
+}
+
+void DeviceBackend::gather_last(const Batch& batch, const void* x, void* y,
+                                std::int32_t dim) const {
+  cuda::gather_last(extent(batch), floats(x), floats(y), dim, stream_);
+}
+
+void DeviceBackend::distribution(void* raw, Rows rows, std::int32_t components,
+                                 bool mixture) const {
+  cuda::distribution(floats(raw), rows, components, mixture, stream_);
+}
+
+void DeviceBackend::predict(const Batch& batch, const Batch* shared, const Prediction& p) const {
+  cuda::predict(extent(batch), shared == nullptr ? nullptr : extent(*shared).live, p, stream_);
+}
+
+void DeviceBackend::predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                                 const void* params, const void* loc, const void* scale,
+                                 void* y) const {
+  predict(batch, shared,
+          {shape, floats(params), floats(loc), floats(scale), floats(y), true, nullptr, 0});
+}
+
+void DeviceBackend::predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                                 std::uint64_t seed, const void* params, const void* loc,
+                                 const void* scale, void* y) const {
+  predict(batch, shared,
+          {shape, floats(params), floats(loc), floats(scale), floats(y), false,
+           batch.live == nullptr ? nullptr : &batch.live->seed, seed});
+}
+
+void DeviceBackend::inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+                           void* y) const {
+  cuda::inject(extent(batch), shape, floats(covariates), floats(y), stream_);
+}
+
+Mirror DeviceBackend::allocate_mirror(std::size_t bytes) {
+  Mirror mirror;
+  mirror.bytes = std::max<std::size_t>(bytes, 1);
+  void* host = nullptr;
+  check(cudaMallocHost(&host, mirror.bytes), "pinned memory");
+  mirror.host = static_cast<std::byte*>(host);
+  std::fill_n(mirror.host, mirror.bytes, std::byte{0});
+  try {
+    mirror.device = static_cast<std::byte*>(allocate(mirror.bytes));
+  } catch (...) {
+    cudaFreeHost(host);
+    throw;
+  }
+  return mirror;
+}
+
+void DeviceBackend::release_mirror(const Mirror& mirror) noexcept {
+  if (mirror.host == nullptr) return;
+  release(mirror.device);
+  cudaFreeHost(mirror.host);
+}
+
+std::size_t DeviceBackend::live_bytes(std::int64_t blocks, std::int64_t ids) const {
+  return LiveLayout(blocks, ids).bytes;
+}
+
+void DeviceBackend::write_live(const Batch& batch, std::uint64_t seed, const Mirror& mirror,
+                               std::size_t at, std::int64_t blocks, std::int64_t ids) const {
+  write_image(batch, seed, LiveLayout(blocks, ids), mirror.host + at, mirror.device + at);
+}
+
+void DeviceBackend::begin() {
+  check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
+  launches_before_ = stream_.launches;
+  check(cudaStreamBeginCapture(stream_.stream, cudaStreamCaptureModeThreadLocal), "capture");
+}
+
+std::unique_ptr<Recorder::Recording> DeviceBackend::end() {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(stream_.stream, &graph), "capture");
+  return std::make_unique<Graph>(graph, stream_.launches - launches_before_);
+}
+
+void DeviceBackend::abandon() noexcept {
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(stream_.stream, &graph);
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  cudaGetLastError();
+}
+
+double DeviceBackend::play(const Recording& recording) {
+  const auto& graph = static_cast<const Graph&>(recording);
+  check(cudaEventRecord(first_, stream_.stream), "event");
+  check(cudaGraphLaunch(graph.ready(), stream_.stream), "graph launch");
+  check(cudaEventRecord(last_, stream_.stream), "event");
+  check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, first_, last_), "event");
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+void DeviceBackend::copy_in(const Mirror& mirror, std::size_t bytes) {
+  check(cudaMemcpyAsync(mirror.device, mirror.host, bytes, cudaMemcpyHostToDevice, stream_.stream),
+        "upload");
+}
+
+void DeviceBackend::copy_out(const Mirror& mirror, std::size_t bytes) {
+  check(cudaMemcpyAsync(mirror.host, mirror.device, bytes, cudaMemcpyDeviceToHost, stream_.stream),
+        "download");
+}
+
+void DeviceBackend::keep(const Batch& batch, const Batch& source, const PatchShape& shape,
+                         const void* y, float* kept, std::int32_t horizon, std::int32_t samples) {
+  cuda::keep(extent(batch), extent(source).live, shape, floats(y), kept, horizon, samples, stream_);
+}
+
+void DeviceBackend::exact_statistics(const Batch& batch, const PatchShape& shape,
+                                     const void* params, const void* loc, const void* scale,
+                                     const Levels& levels, float* out) {
+  cuda::exact_statistics(extent(batch), shape, floats(params), floats(loc), floats(scale), levels,
+                         out, stream_);
+}
+
+void DeviceBackend::sample_statistics(const Batch& source, const float* kept, std::int32_t horizon,
+                                      std::int32_t first, std::int32_t samples,
+                                      const Levels& levels, float* out) {
+  cuda::sample_statistics(extent(source), kept, horizon, first, samples, levels, out, stream_);
+}
+
+}  // namespace toto::cuda
+#endif

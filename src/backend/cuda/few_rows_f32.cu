@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products in float32 with up to eight rows: the weights are streamed once. Each warp has some
+// slices of k (product.h) of a few outputs: it asks for all its weights at once, before it even
+// knows that the inputs are there, and forms one sum for each (row, output). The sums of the slices
+// are then added in order.
+#include "backend/cuda/product.h"
+
+namespace toto::cuda {
+namespace {
+
+constexpr int kPitch = kSlice + 4;  // floats: eight columns or rows lie in different banks
+constexpr int kMaxWarps = 16;
+
+/// A block has 8 * CW outputs. Lanes: 4 pairs of rows by 8 groups of CW outputs.
+template <int CW>
+__global__ void __launch_bounds__(32 * kMaxWarps)
+    few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
+            Rows count, std::int32_t out, std::int32_t in, std::int32_t pitch, Epilogue epilogue,
+            int slices) {
+  constexpr int kOutputs = 8 * CW;
+  constexpr int kQuads = kSlice / 4;
+  extern __shared__ float4 shared[];
+  auto* const memory = reinterpret_cast<float*>(shared);
+  float* const ws = memory;                             // [slices][kOutputs][kPitch]
+  float* const xs = ws + slices * kOutputs * kPitch;    // [slices][kFewRows][kPitch]
+  float* const part = xs + slices * kFewRows * kPitch;  // [slices][kFewRows][kOutputs]
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) * kOutputs;
+
+  for (int s = warp; s < slices; s += warps) {
+    for (int i = lane; i < kOutputs * kQuads; i += 32) {
+      const int o = i / kQuads;
+      const int k = i % kQuads * 4;
+      const bool inside = out0 + o < out && s * kSlice + k < in;
+      copy_16(ws + (s * kOutputs + o) * kPitch + k,
+              inside ? w + std::int64_t{out0 + o} * pitch + s * kSlice + k : w, inside ? 16 : 0);
+    }
+  }
+  commit_copies();
+  begin_kernel();
+  const std::int32_t rows = live_rows(count);
+  for (int s = warp; s < slices; s += warps) {
+    for (int i = lane; i < kFewRows * kQuads; i += 32) {
+      const int row = i / kQuads;
+      const int k = i % kQuads * 4;
+      const bool inside = row < rows && s * kSlice + k < in;
+      copy_16(xs + (s * kFewRows + row) * kPitch + k,
+              inside ? x + std::int64_t{row} * in + s * kSlice + k : x, inside ? 16 : 0);
+    }
+  }
+  commit_copies();
+  wait_copies<0>();
+  __syncwarp();
+
+  const int row = lane / 8 * 2;
+  const int column = lane % 8;  // of each group of eight
+  for (int s = warp; s < slices; s += warps) {
+    float sum[2][CW] = {};
+    const float* const x0 = xs + (s * kFewRows + row) * kPitch;
+    const float* const w0 = ws + (s * kOutputs + column) * kPitch;
+    const int end = min(kSlice, in - s * kSlice);
+#pragma unroll 4
+    for (int k = 0; k < end; k += 4) {
+      const float4 a = *reinterpret_cast<const float4*>(x0 + k);
+      const float4 b = *reinterpret_cast<const float4*>(x0 + kPitch + k);
+#pragma unroll
+      for (int c = 0; c < CW; ++c) {
+        const float4 v = *reinterpret_cast<const float4*>(w0 + c * 8 * kPitch + k);
+        sum[0][c] = __fmaf_rn(v.x, a.x, sum[0][c]);
+        sum[1][c] = __fmaf_rn(v.x, b.x, sum[1][c]);
+        sum[0][c] = __fmaf_rn(v.y, a.y, sum[0][c]);
+        sum[1][c] = __fmaf_rn(v.y, b.y, sum[1][c]);
+        sum[0][c] = __fmaf_rn(v.z, a.z, sum[0][c]);
+        sum[1][c] = __fmaf_rn(v.z, b.z, sum[1][c]);
+        sum[0][c] = __fmaf_rn(v.w, a.w, sum[0][c]);
+        sum[1][c] = __fmaf_rn(v.w, b.w, sum[1][c]);
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < CW; ++c) {
+      part[(s * kFewRows + row) * kOutputs + c * 8 + column] = sum[0][c];
+      part[(s * kFewRows + row + 1) * kOutputs + c * 8 + column] = sum[1][c];
+    }
+  }
+  __syncthreads();
+
+  const auto total = [&](int r, int o) {
+    float sum = 0;
+    for (int s = 0; s < slices; ++s) sum += part[(s * kFewRows + r) * kOutputs + o];
+    return bias == nullptr ? sum + 0.0F : sum + bias[out0 + o];
+  };
+  const bool gated = epilogue == Epilogue::gated;
+  const int width = gated ? kOutputs / 2 : kOutputs;
+  const std::int32_t columns = gated ? out / 2 : out;
+  for (int i = static_cast<int>(threadIdx.x); i < kFewRows * width;
+       i += static_cast<int>(blockDim.x)) {
+    const int r = i / width;
+    const int o = i % width;
+    const std::int32_t column_at = out0 / (gated ? 2 : 1) + o;
+    if (r >= rows || column_at >= columns) continue;
+    float* const to = y + std::int64_t{r} * columns + column_at;
+    if (gated) {
+      *to = silu(total(r, 2 * o)) * total(r, 2 * o + 1);
+    } else {
+      const float v = total(r, o);
+      *to = epilogue == Epilogue::residual ? *to + v : v;
+    }
+  }
+}
+
+template <int CW>
+bool run(const ProductArgs& a, const Stream& s) {
+  const int slices = (a.in + kSlice - 1) / kSlice;
+  const std::size_t bytes =
+      static_cast<std::size_t>(slices) *
+      (static_cast<std::size_t>((8 * CW + kFewRows) * kPitch) + 8 * CW * kFewRows) * sizeof(float);
+  if (bytes > static_cast<std::size_t>(s.shared_bytes)) return false;
+  static int allowed = 0;  // of this kernel; the first product sets it
+  if (static_cast<int>(bytes) > allowed) {
+    check(cudaFuncSetAttribute(few_f32<CW>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(bytes)),
+          "shared memory");
+    allowed = static_cast<int>(bytes);
+  }
+  const int warps = slices < kMaxWarps ? slices : kMaxWarps;
+  launch(few_f32<CW>, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)), bytes,
+         s, static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),
+         static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch, a.epilogue, slices);
+  return true;
+}
+
+}  // namespace
+
+bool few_rows_f32(const ProductArgs& a, const Stream& s) {
+  if (a.in % 4 != 0) return false;
+  // Wide blocks where there are many outputs: the inputs are read less often.
+  return a.out >= 4096 ? run<3>(a, s) : run<1>(a, s);
+}
+
+}  // namespace toto::cuda

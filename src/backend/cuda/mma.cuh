@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor core steps of 16 outputs x 8 rows x 16 k in bfloat16 with float32 sums. Weights are always
+// the first operand, so every kernel forms an output by the same instruction in the same order.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+namespace toto::cuda {
+
+__device__ inline void load_matrices(std::uint32_t (&r)[4], const void* shared) {
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(at)
+               : "memory");
+}
+
+__device__ inline void load_matrices(std::uint32_t (&r)[2], const void* shared) {
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(at)
+               : "memory");
+}
+
+__device__ inline void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                    std::uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+}  // namespace toto::cuda

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products y[rows][out] = W x[rows][in] + b on the device, with their epilogues.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "backend/cuda/stream.cuh"
+#include "core/philox.h"
+
+namespace toto::cuda {
+
+/// A matrix as it lies on the device: [out][pitch], zero beyond `in`. Gated matrices have gates and
+/// values interleaved: one by one in float32, in groups of eight in bfloat16.
+struct DeviceMatrix {
+  void* weights = nullptr;  // float, or bfloat16
+  float* bias = nullptr;    // [stored] in the order of the rows, or nullptr
+  std::int32_t stored = 0;  // rows; of a gated one in bfloat16 the last group is filled up
+  std::int32_t in = 0;
+  std::int32_t pitch = 0;  // elements
+  bool bf16 = false;
+};
+
+/// Sums are formed over k in slices of this length, then over the slices, both in order.
+inline constexpr int kSlice = 96;       // float32
+inline constexpr int kSliceBf16 = 192;  // bfloat16
+inline constexpr int kPitchF32 = 16;    // pitches are multiples of these
+inline constexpr int kPitchBf16 = 64;
+inline constexpr int kFewRows = 8;  // up to here the weights are streamed
+
+/// One product. `out`: the first so many rows of W.
+struct ProductArgs {
+  const void* w;
+  const float* bias;
+  const void* x;
+  void* y;
+  Rows rows;
+  std::int32_t out, stored, in, pitch;  // stored: rows of W that are there, out or more
+  Epilogue epilogue;
+};
+
+/// Inputs in bfloat16 lie in rows of whole sixteen bytes, zero beyond their end.
+TOTO_HOST_DEVICE constexpr std::int32_t padded_bf16(std::int32_t width) {
+  return (width + 7) / 8 * 8;
+}
+
+/// x and y in float32.
+void product_f32(const ProductArgs& args, const Stream& stream);
+bool few_rows_f32(const ProductArgs& args, const Stream& stream);  // false: not for these sizes
+/// x in bfloat16; y in float32, but in bfloat16 where gated.
+void product_bf16(const ProductArgs& args, const Stream& stream);
+bool few_rows_bf16(const ProductArgs& args, const Stream& stream);
+
+#ifdef __CUDACC__
+/// How many rows there are now.
+__device__ inline std::int32_t live_rows(const Rows& rows) {
+  return rows.live == nullptr ? rows.count : *rows.live * rows.times;
+}
+
+__device__ inline float silu(float x) { return x / (1.0F + expf(-x)); }
+
+__device__ inline void copy_16(void* shared, const void* global, int bytes) {
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(global), "r"(bytes)
+               : "memory");
+}
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int Left>
+__device__ inline void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
+}
+#endif
+
+}  // namespace toto::cuda

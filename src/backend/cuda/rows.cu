@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on single rows: norm, labels, the last tokens, rotary embedding.
+#include <cuda_bf16.h>
+
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/live.h"
+#include "backend/cuda/product.h"
+
+namespace toto::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+
+__device__ float sum_of_warp(float v) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(~0U, v, offset);
+  return v;
+}
+
+__device__ void put(float* y, std::int64_t at, float v) { y[at] = v; }
+__device__ void put(__nv_bfloat16* y, std::int64_t at, float v) { y[at] = __float2bfloat16_rn(v); }
+
+/// A warp for each row.
+template <typename T>
+__global__ void norm_rows(const float* x, const float* __restrict__ gain, T* y, Rows count,
+                          std::int32_t dim, std::int32_t pitch) {
+  begin_kernel();
+  const std::int32_t row =
+      static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
+  if (row >= live_rows(count)) return;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const float* const in = x + std::int64_t{row} * dim;
+  float squares = 0;
+  for (std::int32_t i = lane; i < dim; i += 32) squares = __fmaf_rn(in[i], in[i], squares);
+  const float root = sqrtf(sum_of_warp(squares) / static_cast<float>(dim) + 1e-8F);
+  for (std::int32_t i = lane; i < pitch; i += 32) {
+    put(y, std::int64_t{row} * pitch + i, i < dim ? in[i] / root * gain[i] : 0.0F);
+  }
+}
+
+__global__ void put_labels(const LiveBatch* live, const float* labels, float* hidden,
+                           std::int32_t dim) {
+  begin_kernel();
+  const auto lane = static_cast<std::int32_t>(blockIdx.x);
+  if (lane >= live->lanes) return;
+  const Block& b = live->blocks[block_of_lane(*live, lane)];
+  if (b.labels == 0) return;
+  const std::int32_t own = lane - b.lane;
+  const bool exogenous = own % b.variates >= b.variates - b.exogenous;
+  const float* const from = labels + (exogenous ? dim : 0);
+  float* const to = hidden + (std::int64_t{b.row} + std::int64_t{own} * b.tokens) * dim;
+  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < dim;
+       i += static_cast<std::int32_t>(blockDim.x)) {
+    to[i] = from[i];
+  }
+}
+
+__global__ void last_rows(const LiveBatch* live, const float* x, float* y, std::int32_t dim) {
+  begin_kernel();
+  const auto lane = static_cast<std::int32_t>(blockIdx.x);
+  if (lane >= live->lanes) return;
+  const Block& b = live->blocks[block_of_lane(*live, lane)];
+  const std::int64_t row = b.row + std::int64_t{lane - b.lane} * b.tokens + b.tokens - 1;
+  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < dim;
+       i += static_cast<std::int32_t>(blockDim.x)) {
+    y[std::int64_t{lane} * dim + i] = x[row * dim + i];
+  }
+}
+
+/// A block of threads for each row (spec A8): angle by channel / 2, factor by channel mod d/2.
+__global__ void rotate_rows(const LiveBatch* live, Rotary rotary, float* qkv, float* keys,
+                            float* values, std::int32_t heads, std::int32_t d) {
+  begin_kernel();
+  const auto row = static_cast<std::int32_t>(blockIdx.x);
+  if (row >= live->rows) return;
+  const Block& b = live->blocks[block_of_row(*live, row)];
+  const std::int32_t item = row - b.row;
+  const std::int32_t lane = item / b.tokens;
+  const std::int32_t token = item % b.tokens;
+  const std::int32_t half = d / 2;
+  const std::int64_t t = b.position + token;
+  const float* const cosine = static_cast<const float*>(rotary.cosine) + t * half;
+  const float* const sine = static_cast<const float*>(rotary.sine) + t * half;
+  const float* const factor =
+      static_cast<const float*>(rotary.factor) + (t - b.centre + rotary.positions) * half;
+  float* const from = qkv + std::int64_t{row} * 3 * heads * d;
+  const std::int64_t slot =
+      b.suffix_at + (std::int64_t{lane} * heads * b.suffix_capacity + b.suffix + token) * d;
+  const std::int64_t stride = std::int64_t{b.suffix_capacity} * d;  // from head to head
+  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < heads * half;
+       i += static_cast<std::int32_t>(blockDim.x)) {
+    const std::int32_t h = i / half;
+    const std::int32_t m = i % half;
+    const std::int32_t even = 2 * m;
+    const float fa = factor[even % half];
+    const float fb = factor[(even + 1) % half];
+    const float c = cosine[m];
+    const float s = sine[m];
+    float2* const query = reinterpret_cast<float2*>(from + h * d + even);
+    const float2 q = *query;
+    *query = {q.x * c * fa + -q.y * s * fa, q.y * c * fb + q.x * s * fb};
+    const float2 k = *reinterpret_cast<const float2*>(from + (heads + h) * d + even);
+    const float ia = 1.0F / fa;
+    const float ib = 1.0F / fb;
+    const std::int64_t to = slot + h * stride + even;
+    *reinterpret_cast<float2*>(keys + to) = {k.x * c * ia + -k.y * s * ia,
+                                             k.y * c * ib + k.x * s * ib};
+    *reinterpret_cast<float2*>(values + to) =
+        *reinterpret_cast<const float2*>(from + (2 * heads + h) * d + even);
+  }
+}
+
+}  // namespace
+
+void rms_norm(const float* x, const float* gain, void* y, bool bf16, Rows rows, std::int32_t dim,
+              const Stream& s) {
+  const dim3 grid(ceil_div(rows.count, kWarps));
+  const dim3 block(32 * kWarps);
+  if (bf16) {
+    launch(norm_rows<__nv_bfloat16>, grid, block, 0, s, x, gain, static_cast<__nv_bfloat16*>(y),
+           rows, dim, padded_bf16(dim));
+  } else {
+    launch(norm_rows<float>, grid, block, 0, s, x, gain, static_cast<float*>(y), rows, dim, dim);
+  }
+}
+
+void set_labels(const Extent& batch, const float* labels, float* hidden, std::int32_t dim,
+                const Stream& s) {
+  launch(put_labels, dim3(static_cast<unsigned>(batch.lanes)), dim3(128), 0, s, batch.live, labels,
+         hidden, dim);
+}
+
+void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim, const Stream& s) {
+  launch(last_rows, dim3(static_cast<unsigned>(batch.lanes)), dim3(128), 0, s, batch.live, x, y,
+         dim);
+}
+
+void rotary_append(const Extent& batch, const Rotary& rotary, float* qkv, const KvLayer& kv,
+                   std::int32_t heads, std::int32_t d, const Stream& s) {
+  launch(rotate_rows, dim3(static_cast<unsigned>(batch.rows)), dim3(128), 0, s, batch.live, rotary,
+         qkv, static_cast<float*>(kv.keys), static_cast<float*>(kv.values), heads, d);
+}
+
+}  // namespace toto::cuda

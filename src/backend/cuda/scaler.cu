@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scalers of spec A4 in float64, with the bits of the sequential ones in
+// backend/reference/scaler.h: the running sums are chains, formed by one thread each; everything
+// between them (means, increments, divisions, roots) is formed by all threads.
+#include <cmath>
+#include <limits>
+
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/live.h"
+#include "toto/error.hpp"
+
+namespace toto::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kMost = 1024;  // steps in shared memory at a time
+constexpr double kMinimumScale = 0.1;
+constexpr double kMinimumScaleGlobal = 0.001;
+
+struct Spec {
+  ScalerSpec::Kind kind;
+  std::int32_t patch;
+  bool stabilize;
+  double up, down;  // 10^exponent and its inverse, as the host forms them
+};
+
+struct Chunk {
+  double x[kMost];
+  double sum[kMost];
+  double m2[kMost];
+  double square[kMost];
+  std::int32_t count[kMost];
+  std::uint8_t valid[kMost];
+};
+
+__device__ double larger(double a, double b) { return a < b ? b : a; }
+__device__ double smaller(double a, double b) { return b < a ? b : a; }
+
+__device__ double nan_to_zero(double v) {
+  if (isnan(v)) return 0;
+  constexpr double kMax = std::numeric_limits<double>::max();
+  return v < -kMax ? -kMax : kMax < v ? kMax : v;
+}
+
+__device__ void load(Chunk& c, const float* x, const std::uint8_t* mask, std::int32_t count) {
+  for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < count; i += kThreads) {
+    c.x[i] = static_cast<double>(x[i]);
+    c.valid[i] = mask[i];
+  }
+  __syncthreads();
+}
+
+/// The clamp or the statistics of the whole context, once its mean square is known.
+__device__ void take_global(ScalerState& state, const Spec& spec, double mean, double variance) {
+  if (spec.kind == ScalerSpec::Kind::causal_patch) {
+    const double global = sqrt(variance + kMinimumScale);
+    state.lower =
+        larger(static_cast<double>(static_cast<float>(kMinimumScale)), global * spec.down);
+    state.upper = global * spec.up;
+  } else {
+    state.loc = mean;
+    state.scale = sqrt(variance + kMinimumScaleGlobal);
+  }
+}
+
+/// Over a context that does not fit into one chunk.
+__device__ void context_in_chunks(Chunk& c, ScalerState& state, const Spec& spec, const float* x,
+                                  const std::uint8_t* mask, std::int32_t steps) {
+  __shared__ double carried[2];  // count or squares, and sum
+  if (threadIdx.x == 0) carried[0] = carried[1] = 0;
+  for (std::int32_t base = 0; base < steps; base += kMost) {
+    const std::int32_t n = min(kMost, steps - base);
+    load(c, x + base, mask + base, n);
+    if (threadIdx.x == 0) {
+      for (std::int32_t i = 0; i < n; ++i) {
+        carried[0] += c.valid[i] != 0 ? 1 : 0;
+        carried[1] += c.valid[i] != 0 ? c.x[i] : 0;
+      }
+    }
+    __syncthreads();
+  }
+  const double count = larger(carried[0], 1.0);
+  const double mean = nan_to_zero(carried[1] / count);
+  __syncthreads();
+  if (threadIdx.x == 0) carried[0] = 0;
+  for (std::int32_t base = 0; base < steps; base += kMost) {
+    const std::int32_t n = min(kMost, steps - base);
+    load(c, x + base, mask + base, n);
+    if (threadIdx.x == 0) {
+      for (std::int32_t i = 0; i < n; ++i) {
+        const double d = c.x[i] - mean;
+        carried[0] += c.valid[i] != 0 ? d * d : 0;
+      }
+    }
+    __syncthreads();
+  }
+  take_global(state, spec, mean, carried[0] / count);
+  __syncthreads();
+}
+
+/// Running sums of a chunk, by two threads of different warps; `fresh`: also the squares about the
+/// mean of the first `context` steps, all of which are in this chunk.
+__device__ void sums(Chunk& c, ScalerState& state, const Spec& spec, std::int32_t n, bool global,
+                     std::int32_t context) {
+  __shared__ double squares;
+  if (threadIdx.x == 0) {
+    double sum = state.sum;
+#pragma unroll 8
+    for (std::int32_t i = 0; i < n; ++i) c.sum[i] = sum += c.valid[i] != 0 ? c.x[i] : 0;
+  } else if (threadIdx.x == 32) {
+    auto count = static_cast<std::int32_t>(state.count);
+#pragma unroll 8
+    for (std::int32_t i = 0; i < n; ++i) c.count[i] = count += c.valid[i] != 0 ? 1 : 0;
+  }
+  __syncthreads();
+  const auto mean_at = [&](std::int32_t i) {
+    return i < 0 ? state.mean : c.sum[i] / larger(c.count[i], 1.0);
+  };
+  const double context_count = global && context > 0 ? larger(c.count[context - 1], 1.0) : 1.0;
+  const double context_mean =
+      global && context > 0 ? nan_to_zero(c.sum[context - 1] / context_count) : 0;
+  for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < n; i += kThreads) {
+    const bool valid = c.valid[i] != 0;
+    c.m2[i] = valid ? (c.x[i] - mean_at(i - 1)) * (c.x[i] - mean_at(i)) : 0;
+    const double d = c.x[i] - context_mean;
+    c.square[i] = valid && i < context ? d * d : 0;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    double m2 = state.m2;
+#pragma unroll 8
+    for (std::int32_t i = 0; i < n; ++i) c.m2[i] = m2 += c.m2[i];
+  } else if (threadIdx.x == 32 && global) {
+    double sum = 0;
+#pragma unroll 8
+    for (std::int32_t i = 0; i < n; ++i) sum += c.square[i];
+    squares = sum;
+  }
+  __syncthreads();
+  if (global) take_global(state, spec, context_mean, squares / context_count);
+}
+
+/// A block of threads for each lane.
+__global__ void __launch_bounds__(kThreads)
+    scale_lanes(const LiveBatch* live, Spec spec, const float* x, const std::uint8_t* mask,
+                ScalerState* states, float* scaled, float* locs, float* scales) {
+  __shared__ Chunk c;
+  begin_kernel();
+  const auto lane = static_cast<std::int32_t>(blockIdx.x);
+  if (lane >= live->lanes) return;
+  const Block b = live->blocks[block_of_lane(*live, lane)];
+  const std::int32_t patch = spec.patch;
+  const std::int64_t start =
+      (b.row + std::int64_t{lane - b.lane} * b.tokens) * patch;  // of this lane's rows
+  const std::int32_t labels = b.labels * patch;
+  const auto thread = static_cast<std::int32_t>(threadIdx.x);
+  for (std::int32_t i = thread; i < labels; i += kThreads) {
+    scaled[start + i] = 0;
+    locs[start + i] = 0;
+    scales[start + i] = 1;
+  }
+  const std::int64_t at = start + labels;
+  const std::int32_t steps = (b.tokens - b.labels) * patch;
+  const std::int32_t context = min(b.context * patch, steps);
+  const std::int32_t most = kMost / patch * patch;
+  const bool causal = spec.kind != ScalerSpec::Kind::global;
+  const bool global = b.position == 0 && (!causal || spec.stabilize);
+
+  ScalerState state = states[lane];  // every thread carries its copy
+  if (b.position == 0) {
+    state = {};
+    state.upper = std::numeric_limits<double>::infinity();
+    if (global && (steps > most || !causal)) {
+      context_in_chunks(c, state, spec, x + at, mask + at, context);
+    }
+  }
+  for (std::int32_t base = 0; base < steps; base += most) {
+    const std::int32_t n = min(most, steps - base);
+    if (causal) {
+      load(c, x + at + base, mask + at + base, n);
+      sums(c, state, spec, n, global && steps <= most, context);
+    }
+    const auto moments = [&](std::int32_t i) {
+      const double count = larger(c.count[i], 1.0);
+      const double root = sqrt(c.m2[i] / larger(count - 1, 1.0) + kMinimumScale);
+      return double2{c.sum[i] / count, smaller(larger(root, state.lower), state.upper)};
+    };
+    for (std::int32_t i = thread; i < n; i += kThreads) {
+      // A4.7: the patch's last step speaks for all of it.
+      const std::int32_t from =
+          spec.kind == ScalerSpec::Kind::causal_patch ? i / patch * patch + patch - 1 : i;
+      const double2 m = causal ? moments(from) : double2{state.loc, state.scale};
+      const auto loc = static_cast<float>(m.x);
+      const auto scale = static_cast<float>(m.y);
+      const std::int64_t to = at + base + i;
+      locs[to] = loc;
+      scales[to] = scale;
+      scaled[to] = (x[to] - loc) / scale;
+    }
+    if (causal) {
+      const double2 m = moments(n - 1);
+      state.count = c.count[n - 1];
+      state.sum = c.sum[n - 1];
+      state.m2 = c.m2[n - 1];
+      state.mean = m.x;
+      state.loc = m.x;
+      state.scale = m.y;
+    }
+    __syncthreads();
+  }
+  if (thread == 0) states[lane] = state;
+}
+
+__global__ void repeat_states(const LiveBatch* source, const LiveBatch* live,
+                              const ScalerState* from, ScalerState* to) {
+  begin_kernel();
+  const auto lane = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (lane >= live->lanes) return;
+  const std::int32_t i = block_of_lane(*live, lane);
+  const Block& b = live->blocks[i];
+  to[lane] = from[source->blocks[i].lane + (lane - b.lane) % b.variates];
+}
+
+}  // namespace
+
+void scale(const Extent& batch, const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
+           ScalerState* state, float* scaled, float* loc, float* scale, const Stream& s) {
+  if (spec.patch > kMost) {
+    throw Error(ExitStatus::usage, "unsupported_model",
+                "the cuda backend has no patches of more than 1024 steps", {}, "use --device cpu");
+  }
+  const Spec device{spec.kind, spec.patch, spec.stabilize_with_global,
+                    std::pow(10.0, spec.exponent), std::pow(10.0, -spec.exponent)};
+  launch(scale_lanes, dim3(static_cast<unsigned>(batch.lanes)), dim3(kThreads), 0, s, batch.live,
+         device, x, mask, state, scaled, loc, scale);
+}
+
+void repeat_state(const Extent& source, const Extent& batch, const ScalerState* from,
+                  ScalerState* to, const Stream& s) {
+  launch(repeat_states, dim3(ceil_div(batch.lanes, 128)), dim3(128), 0, s, source.live, batch.live,
+         from, to);
+}
+
+}  // namespace toto::cuda

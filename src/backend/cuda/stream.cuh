@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launching kernels: every one goes through launch(), which checks it and lets it overlap the end
+// of the one before it where the device can (programmatic dependent launch).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace toto::cuda {
+
+/// Throws Error device_failed (70) for anything but success, std::bad_alloc for want of memory.
+void check(cudaError_t status, const char* what);
+
+/// Where operations go, and what the device is.
+struct Stream {
+  cudaStream_t stream = nullptr;
+  bool overlap = false;  // programmatic dependent launch
+  int shared_bytes = 0;  // of one block at most
+  int processors = 0;
+  mutable std::uint64_t launches = 0;
+};
+
+#ifdef __CUDACC__
+/// Every kernel begins with this: what ran before it has then written all it writes. The next
+/// kernel may be launched already, and waits here in turn.
+__device__ inline void begin_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared,
+            const Stream& s, Arguments... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared;
+  config.stream = s.stream;
+  config.attrs = &attribute;
+  config.numAttrs = s.overlap ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), "launch");
+  ++s.launches;
+}
+#endif
+
+inline unsigned ceil_div(std::int64_t a, std::int64_t b) {
+  return static_cast<unsigned>((a + b - 1) / b);
+}
+
+}  // namespace toto::cuda

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operation of the CUDA backend against the reference backend; and that a row's bits do not
+// depend on how many rows there are. Skipped where there is no device.
+#include <gtest/gtest.h>
+
+#include "backend/cuda/cuda_backend.h"
+#include "differential_ops.h"
+#include "toto/error.hpp"
+
+namespace toto {
+namespace {
+
+class CudaDifferential : public testing::TestWithParam<differential::NamedCheck> {
+ protected:
+  void SetUp() override {
+    const std::string why = cuda_unavailable();
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
+};
+
+TEST_P(CudaDifferential, AgreesWithReference) {
+  const auto exact = make_reference_backend_f64();
+  const auto single = make_reference_backend_f32();
+  const auto backend = make_cuda_backend({CudaWeights::f32, 1});
+  const differential::Subject subject{*backend, *exact, *single, false};
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    differential::Dice dice(1000 * seed);
+    try {
+      ASSERT_EQ(GetParam().check(dice, subject), "") << "seed " << seed;
+    } catch (const Error& e) {
+      ASSERT_EQ(e.code(), "unsupported_model") << e.what();  // heads wider than 128
+    }
+  }
+}
+
+std::string check_name(const testing::TestParamInfo<differential::NamedCheck>& made) {
+  return made.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(All, CudaDifferential, testing::ValuesIn(differential::kChecks),
+                         check_name);
+
+/// y = W x for the first `rows` of the same rows, as the network does it: in bfloat16 the inputs
+/// are what rms_norm leaves.
+std::vector<double> product(Backend& be, const Matrix& m, const std::vector<float>& x,
+                            std::int32_t rows, Epilogue use) {
+  const std::int32_t width = use == Epilogue::gated ? m.out / 2 : m.out;
+  const std::size_t cells = static_cast<std::size_t>(rows) * static_cast<std::size_t>(m.in);
+  const differential::Memory from(be, x);
+  const differential::Memory gain(be, std::vector<float>(static_cast<std::size_t>(m.in), 1.0F));
+  const differential::Memory normed(be, cells + 64);
+  const differential::Memory y(
+      be, std::vector<float>(static_cast<std::size_t>(rows) * static_cast<std::size_t>(width + 8),
+                             0.5F));
+  be.rms_norm(from.at(), gain.at(), normed.at(), rows, m.in);
+  be.linear(m, normed.at(), y.at(), rows, use);
+  std::vector<double> all = y.read();
+  // Gated results of bfloat16 are bfloat16, two to an element: compared as what they are.
+  all.resize(static_cast<std::size_t>(rows) * static_cast<std::size_t>(width) /
+             (use == Epilogue::gated && be.weight_size() < 4 ? 2 : 1));
+  return all;
+}
+
+TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
+  const std::string why = cuda_unavailable();
+  if (!why.empty()) GTEST_SKIP() << why;
+  for (const CudaWeights weights : {CudaWeights::f32, CudaWeights::bf16}) {
+    const auto backend = make_cuda_backend({weights, 1});
+    for (const auto& [out, in] : {std::pair{768, 768}, {768, 3072}, {6144, 768}, {160, 96}}) {
+      for (const Epilogue use : {Epilogue::store, Epilogue::residual, Epilogue::gated}) {
+        differential::Dice dice(static_cast<std::uint64_t>(out + in));
+        const auto w =
+            dice.values(static_cast<std::size_t>(out) * static_cast<std::size_t>(in), 1.0F);
+        const auto bias = dice.values(static_cast<std::size_t>(out), 1.0F);
+        const auto x =
+            dice.values(static_cast<std::size_t>(3000) * static_cast<std::size_t>(in), 1.0F);
+        const Matrix m = backend->upload_matrix(differential::copy_of(w), out, in, bias, use);
+        const auto all = product(*backend, m, x, 3000, use);
+        for (const std::int32_t rows : {1, 3, 8, 9, 70, 500}) {
+          auto some = product(*backend, m, x, rows, use);
+          ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin()))
+              << out << "x" << in << ", " << rows << " rows, epilogue " << static_cast<int>(use)
+              << ", weights of " << backend->weight_size() << " bytes";
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaBackend, SaysWhyThereIsNone) {
+  const std::string why = cuda_unavailable();
+  if (why.empty()) GTEST_SKIP() << "there is a device";
+  try {
+    (void)make_cuda_backend({});
+    FAIL() << "made a backend without a device";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "device_unavailable");
+    EXPECT_EQ(e.status(), ExitStatus::device_unavailable);
+    EXPECT_EQ(e.message(), why);
+  }
+}
+
+TEST(CudaBackend, RefusesMoreMemoryThanThereIs) {
+  const std::string why = cuda_unavailable();
+  if (!why.empty()) GTEST_SKIP() << why;
+  const auto backend = make_cuda_backend({});
+  EXPECT_THROW((void)backend->allocate(std::size_t{1} << 46), std::bad_alloc);
+  void* const memory = backend->allocate(64);  // and goes on
+  backend->release(memory);
+}
+
+}  // namespace
+}  // namespace toto
