@@ -3,6 +3,8 @@
 #
 # Kernels are compiled by nvcc, one object for each file, for sm_80 and sm_90, with code for later
 # architectures. All other code goes through the compiler of the rest of the project.
+set(TOTO_CUDA_TARGETS "arch=compute_80,code=sm_80;arch=compute_90,code=[sm_90,compute_90]" CACHE STRING
+    "What nvcc compiles for: one -gencode for each")
 set(toto_cuda_found FALSE)
 if(TOTO_CUDA)
   find_program(TOTO_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
@@ -30,8 +32,10 @@ if(TOTO_CUDA)
 endif()
 
 set(toto_nvcc_flags -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -Werror all-warnings
-    -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=[sm_90,compute_90]
     -Xcompiler=-fPIC,-Wall,-Wextra,-ffp-contract=off)
+foreach(toto_cuda_target ${TOTO_CUDA_TARGETS})
+  list(APPEND toto_nvcc_flags -gencode=${toto_cuda_target})
+endforeach()
 
 # toto_cuda_sources(TARGET): adds the kernels of src/backend/cuda to it.
 function(toto_cuda_sources target)

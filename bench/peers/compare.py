@@ -6,6 +6,8 @@
 
 PyTorch runs in this process: eager, and torch.compile in `default`, `reduce-overhead` and `max-autotune`, each warmed up
 until it no longer compiles, in inference mode, with all samples in one batch (or as many as --samples-per-batch says).
+With `--device cuda` both run on the GPU, PyTorch in float32 with tf32 products allowed, and its own counters of skipped
+CUDA graphs and recompilations are reported.
 Where a workload would take hours a stated fraction of it is run and the time scaled linearly; the report says so.
 """
 import argparse
@@ -28,6 +30,10 @@ WORKLOADS = {
     "b": (1, 7, 4096, 336, 256, 1, 4),
     "c": (500, 1, 512, 7, 4096, 1, 64),
 }
+
+
+# The parts of them that PyTorch runs on a GPU: series, samples.
+ON_DEVICE = {"a": (1, 256), "b": (1, 256), "c": (50, 256)}
 
 
 def load(folder):
@@ -59,16 +65,18 @@ def inputs(series, variates, context):
     )
 
 
-def subject(folder, mode):
+def subject(folder, mode, device):
     torch._dynamo.reset()
-    model = load(folder)
+    model = load(folder).to(device)
     if mode != "eager":
         model.model.compile(mode=mode)
     return TotoForecaster(model.model)
 
 
-def ours(toto, model, workload, dtype):
-    command = [toto, "bench", workload, "--model", model, "--dtype", dtype, "--runs", "5", "--json", "--quiet"]
+def ours(toto, model, workload, dtype, device):
+    runs = "5" if device == "cpu" else "100"
+    command = [toto, "bench", workload, "--model", model, "--dtype", dtype, "--runs", runs, "--json", "--quiet",
+               "--device", device]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -78,23 +86,33 @@ def main():
     parser.add_argument("--model", required=True)
     parser.add_argument("--workload", choices=WORKLOADS, default="a")
     parser.add_argument("--modes", default="eager,default,reduce-overhead,max-autotune")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--samples-per-batch", type=int, default=256)
     parser.add_argument("--json")
     options = parser.parse_args()
     series, variates, context, horizon, samples, part_series, part_samples = WORKLOADS[options.workload]
+    on_device = options.device == "cuda"
+    if on_device:
+        part_series, part_samples = ON_DEVICE[options.workload]
+        torch.set_float32_matmul_precision("high")
     per_batch = min(options.samples_per_batch, part_samples)
     scale = series / part_series * samples / part_samples
     batch = inputs(part_series, variates, context)
+    if on_device:
+        batch = MaskedTimeseries(*(part.cuda() for part in batch))
 
-    subjects = {mode: subject(options.model, mode) for mode in options.modes.split(",")}
+    subjects = {mode: subject(options.model, mode, options.device) for mode in options.modes.split(",")}
     times = {mode: [] for mode in subjects}
     warm_up = {}
+    skipped = {}  # PyTorch's own counters, growing from mode to mode
     with torch.inference_mode():
         def run(forecaster):
             start = time.perf_counter()
             forecaster.forecast(batch, prediction_length=horizon, num_samples=part_samples,
                                 samples_per_batch=per_batch)
+            if on_device:
+                torch.cuda.synchronize()
             return time.perf_counter() - start
 
         for mode, forecaster in subjects.items():
@@ -102,13 +120,18 @@ def main():
                 warm_up[mode] = [run(forecaster) for _ in range(2)]
             except Exception as error:  # a mode that fails is a result too
                 warm_up[mode] = str(error).splitlines()[0]
+            counters = {name: dict(values) for name, values in torch._dynamo.utils.counters.items()
+                        if name in ("inductor", "stats", "frames", "graph_break", "recompiles")}
+            skipped[mode] = {"cudagraph_skips": counters.get("inductor", {}).get("cudagraph_skips", 0),
+                             "frames": counters.get("frames", {}), "stats": counters.get("stats", {}),
+                             "graph_breaks": sum(counters.get("graph_break", {}).values())}
             print(f"# {mode}: warmed up, {warm_up[mode]}", file=sys.stderr)
         reports = []
         for _ in range(options.rounds):
             for mode, forecaster in subjects.items():
                 if isinstance(warm_up[mode], list):
                     times[mode].append(run(forecaster))
-            reports.append({d: ours(options.toto, options.model, options.workload, d)
+            reports.append({d: ours(options.toto, options.model, options.workload, d, options.device)
                             for d in ("float32", "bfloat16")})
 
     rows = []
@@ -126,7 +149,8 @@ def main():
         "workload": options.workload, "torch": torch.__version__, "threads": torch.get_num_threads(),
         "fraction": f"torch ran {part_series} of {series} series and {part_samples} of {samples} samples"
                     + (f", scaled by {scale:g}" if scale != 1 else ""),
-        "samples_per_batch": per_batch,
+        "samples_per_batch": per_batch, "device": torch.cuda.get_device_name() if on_device else "cpu",
+        "torch_counters": skipped,
         "compiled_frames": dict(torch._dynamo.utils.counters.get("stats", {})),
         "graph_breaks": sum(torch._dynamo.utils.counters.get("graph_break", {}).values()),
         "machine": reports[0]["float32"]["machine"], "rows": rows,

@@ -252,6 +252,12 @@ class Backend {
   /// y = x / sqrt(mean(x^2) + 1e-8) * scale; x, y [rows][dim].
   virtual void rms_norm(const void* x, const void* scale, void* y, Rows rows,
                         std::int32_t dim) const = 0;
+  /// linear() of what rms_norm() leaves; `normed` [rows][in] is scratch.
+  virtual void norm_linear(const void* x, const void* gain, void* normed, const Matrix& w, void* y,
+                           Rows rows, Epilogue epilogue) const {
+    rms_norm(x, gain, normed, rows, w.in);
+    linear(w, normed, y, rows, epilogue);
+  }
   /// Writes the labels [2][dim] (target, exogenous; unit length) over the label rows of `hidden`.
   virtual void set_labels(const Batch& batch, const void* labels, void* hidden,
                           std::int32_t dim) const = 0;

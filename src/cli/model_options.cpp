@@ -62,7 +62,7 @@ void add_settings_options(CLI::App& command, SettingsFlags& flags) {
                 "Compute every forecast twice; other bits the second time are an error")
       ->group(kExecution);
   add("--log", flags.log, "WORD,...",
-      "What is told as it happens: plans, cache, memory, all (TOTO_LOG)", kExecution);
+      "What is told as it happens: plans, graphs, cache, memory, all (TOTO_LOG)", kExecution);
 }
 
 LoadOptions load_options(const Settings& settings, const Session& session) {
@@ -97,7 +97,13 @@ ForecasterOptions forecaster_options(const Settings& settings) {
   options.plan_log = [log = settings.log.value](std::string_view line) {
     const bool cache = line.starts_with("plan cache");
     const bool plan = !cache && (line.starts_with("plan") || line.starts_with("autotune"));
-    if (cache ? log.cache : plan ? log.plans : log.memory) fmt::print(stderr, "toto: {}\n", line);
+    const bool graph = line.starts_with("graph");
+    if (cache   ? log.cache
+        : plan  ? log.plans
+        : graph ? log.graphs
+                : log.memory) {
+      fmt::print(stderr, "toto: {}\n", line);
+    }
   };
   return options;
 }

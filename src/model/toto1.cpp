@@ -191,8 +191,8 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
   std::size_t cache = 0;
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
     const Layer& layer = layers_[static_cast<std::size_t>(i)];
-    be.rms_norm(hidden, layer.norm1, a.normed, batch->all_rows(), width);
-    be.linear(layer.qkv, a.normed, a.qkv, batch->all_rows(), Epilogue::store);
+    be.norm_linear(hidden, layer.norm1, a.normed, layer.qkv, a.qkv, batch->all_rows(),
+                   Epilogue::store);
     if (layer.space) {
       be.variate_attention(*batch, a.qkv, a.attended, heads, d);
     } else {
@@ -207,8 +207,8 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
       }
     }
     be.linear(layer.out, a.attended, hidden, batch->all_rows(), Epilogue::residual);
-    be.rms_norm(hidden, layer.norm2, a.normed, batch->all_rows(), width);
-    be.linear(layer.mlp_in, a.normed, a.gated, batch->all_rows(), Epilogue::gated);
+    be.norm_linear(hidden, layer.norm2, a.normed, layer.mlp_in, a.gated, batch->all_rows(),
+                   Epilogue::gated);
     be.linear(layer.mlp_out, a.gated, hidden, batch->all_rows(), Epilogue::residual);
     if (observer != nullptr && *observer) (*observer)(i, hidden, batch == &last);
   }

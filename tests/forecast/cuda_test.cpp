@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <random>
 
 #include "small_model.h"
@@ -80,23 +81,48 @@ class CudaForecast : public testing::TestWithParam<Precision> {
   }
 };
 
-TEST_P(CudaForecast, AgreesWithTheCpu) {
+/// What a forecast says of the first patch exactly, or of all patches in mean mode: compared in
+/// units of the values, on average.
+double mean_error(const std::vector<Forecast>& found, const std::vector<Forecast>& exact) {
+  double sum = 0;
+  double count = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (const auto& [a, b] : {std::pair{&found[i].mean, &exact[i].mean},
+                               {&found[i].std, &exact[i].std},
+                               {&found[i].quantiles, &exact[i].quantiles}}) {
+      EXPECT_EQ(a->size(), b->size());
+      for (std::size_t j = 0; j < a->size(); ++j) {
+        // Degrees of freedom that round to 2 have no variance.
+        if (std::isinf((*a)[j]) || std::isinf((*b)[j])) continue;
+        sum += std::abs(static_cast<double>((*a)[j]) - (*b)[j]) /
+               (1 + std::abs(static_cast<double>((*b)[j])));
+        count += 1;
+      }
+    }
+  }
+  return sum / count;
+}
+
+// No farther from float64 than 1.25 times what `eager` is on a CPU with the same type.
+TEST_P(CudaForecast, IsAsNearToFloat64AsTheCpu) {
+  LoadOptions wide;
+  wide.backend = "reference";
+  wide.precision = Precision::float64;
+  const Model exact_model = test::make_model(odd_config(), false, Execution::eager(), 5, wide);
   const auto owned = many();
-  const double bound = GetParam() == Precision::float32 ? 2e-5 : 5e-2;
-  for (const std::size_t horizon : {1U, 5U, 8U, 20U}) {
-    ForecastOptions o = options(horizon);
+  for (const std::size_t horizon : {5U, 8U, 20U}) {
+    ForecastOptions o = options(horizon, false);
     o.mean_only = horizon == 20;  // draws may pick another component after a rounding
-    o.keep_samples = false;
-    const auto cpu = Forecaster(make("cpu")).forecast(views(owned), o);
+    const auto exact = Forecaster(exact_model).forecast(views(owned), o);
+    const double cpu =
+        mean_error(Forecaster(make("cpu", Mode::eager)).forecast(views(owned), o), exact);
     for (const Mode mode : {Mode::eager, Mode::planned, Mode::reduce_overhead}) {
       Forecaster forecaster(make("cuda", mode));
-      const auto cuda = forecaster.forecast(views(owned), o);
-      for (std::size_t i = 0; i < owned.size(); ++i) {
-        EXPECT_LT(difference(cuda[i].mean, cpu[i].mean), bound) << "horizon " << horizon;
-        EXPECT_LT(difference(cuda[i].std, cpu[i].std), bound) << "horizon " << horizon;
-        EXPECT_LT(difference(cuda[i].quantiles, cpu[i].quantiles), bound) << "horizon " << horizon;
-      }
+      const double cuda = mean_error(forecaster.forecast(views(owned), o), exact);
+      EXPECT_LE(cuda, 1.25 * cpu) << "horizon " << horizon << ", mode " << static_cast<int>(mode);
       EXPECT_EQ(forecaster.counters().graph_replays, mode == Mode::reduce_overhead ? 1U : 0U);
+      std::printf("horizon %zu, mode %d: %.3g from float64, eager on the CPU %.3g\n", horizon,
+                  static_cast<int>(mode), cuda, cpu);
     }
   }
 }

@@ -18,6 +18,8 @@ constexpr int kWarps = 4;
 constexpr int kQueries = kQueryGroup / kWarps;  // of one warp
 constexpr int kTile = 32;
 
+__device__ float none() { return -std::numeric_limits<float>::infinity(); }
+
 __device__ float highest_of_warp(float v) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) v = fmaxf(v, __shfl_xor_sync(~0U, v, offset));
@@ -39,152 +41,252 @@ struct Running {
   float out[D / 32] = {};
 };
 
-/// q . k in four chains, by channel mod 4. `q` and `k` are readable to the next multiple of four.
-__device__ float dot(const float* q, const float* k, int d) {
+/// Sums of products in four chains, by channel mod 4.
+struct Chains {
   float s[4] = {};
-  int e = 0;
-  for (; e + 4 <= d; e += 4) {
-    const float4 a = *reinterpret_cast<const float4*>(q + e);
-    const float4 b = *reinterpret_cast<const float4*>(k + e);
+  __device__ void add(const float4& a, const float4& b) {
     s[0] = __fmaf_rn(a.x, b.x, s[0]);
     s[1] = __fmaf_rn(a.y, b.y, s[1]);
     s[2] = __fmaf_rn(a.z, b.z, s[2]);
     s[3] = __fmaf_rn(a.w, b.w, s[3]);
   }
-  return (s[0] + s[1]) + (s[2] + s[3]);
+  [[nodiscard]] __device__ float sum() const { return (s[0] + s[1]) + (s[2] + s[3]); }
+};
+
+/// Four channels of a row from `e` on, zero beyond its end.
+__device__ float4 four(const float* row, int e, int d, bool wide) {
+  float4 v{0, 0, 0, 0};
+  if (e >= d) return v;
+  if (wide) return *reinterpret_cast<const float4*>(row + e);
+  v.x = row[e];
+  if (e + 1 < d) v.y = row[e + 1];
+  if (e + 2 < d) v.z = row[e + 2];
+  if (e + 3 < d) v.w = row[e + 3];
+  return v;
 }
 
-/// The same from memory that is not aligned to sixteen bytes, or for odd widths.
-__device__ float dot_any(const float* q, const float* k, int d) {
-  float s[4] = {};
-  for (int e = 0; e < d; ++e) s[e % 4] = __fmaf_rn(q[e], k[e], s[e % 4]);
-  return (s[0] + s[1]) + (s[2] + s[3]);
+/// q . k of a query in shared memory (zero beyond its end) and a key anywhere.
+template <int D>
+__device__ float dot(const float* query, const float* key, int d, bool wide) {
+  Chains c;
+#pragma unroll 8
+  for (int e = 0; e < D; e += 4) {
+    c.add(*reinterpret_cast<const float4*>(query + e), four(key, e, d, wide));
+  }
+  return c.sum();
 }
 
-/// Takes in up to 32 keys: `score` is this lane's (-inf where it has none), value(j, e) reads.
-template <int D, typename Value>
-__device__ void take_tile(Running<D>& r, float score, int count, int d, const Value& value) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+/// Weights of a tile of up to 32 keys: `score` is this lane's, -inf where it has none; not all are.
+template <int D>
+__device__ float weigh(Running<D>& r, float score) {
   const float highest = fmaxf(r.highest, highest_of_warp(score));
   const float correction = expf(r.highest - highest);
-  const float weight = lane < count ? expf(score - highest) : 0;
+  const float weight = score == none() ? 0 : expf(score - highest);
   r.highest = highest;
   r.total = r.total * correction + sum_of_warp(weight);
 #pragma unroll
   for (int i = 0; i < D / 32; ++i) r.out[i] *= correction;
-  for (int j = 0; j < count; ++j) {
-    const float p = __shfl_sync(~0U, weight, j);
+  return weight;
+}
+
+/// Takes the values of a tile in, for N queries side by side: key j of query q counts where
+/// j < count[q], and value(q, j, e) reads it.
+template <int D, int N, typename Value>
+__device__ void take_values(Running<D> (&r)[N], const float (&weight)[N], const int (&count)[N],
+                            int most, int d, const Value& value) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll 4
+  for (int j = 0; j < most; ++j) {
+    float p[N];
+#pragma unroll
+    for (int q = 0; q < N; ++q) p[q] = __shfl_sync(~0U, weight[q], j);
 #pragma unroll
     for (int i = 0; i < D / 32; ++i) {
-      if (lane + 32 * i < d) r.out[i] = __fmaf_rn(p, value(j, lane + 32 * i), r.out[i]);
+      const int e = lane + 32 * i;
+      if (e >= d) continue;
+#pragma unroll
+      for (int q = 0; q < N; ++q) {
+        if (j < count[q]) r[q].out[i] = __fmaf_rn(p[q], value(q, j, e), r[q].out[i]);
+      }
     }
   }
 }
 
-template <int D, typename T>
-__global__ void __launch_bounds__(32 * kWarps)
-    attend_time(const LiveBatch* live, const float* qkv, const float* keys, const float* values,
-                T* out, std::int32_t heads, std::int32_t d, std::int32_t pitch, bool last_only) {
-  constexpr int kKeyPitch = D + 4;
-  __shared__ __align__(16) float key_tile[kTile][kKeyPitch];
-  __shared__ __align__(16) float value_tile[kTile][D];
-  __shared__ __align__(16) float queries[kQueryGroup][D];
-  begin_kernel();
-  const std::int32_t* const groups = last_only ? live->last_groups : live->groups;
-  const std::int32_t count = live->count;
-  const auto group = static_cast<std::int32_t>(blockIdx.x);
-  if (group >= groups[count]) return;
-  const std::int32_t index = find_block(count, group, [&](std::int32_t i) { return groups[i]; });
-  const Block b = live->blocks[index];
-  const auto head = static_cast<std::int32_t>(blockIdx.y);
-  const std::int32_t tokens = last_only ? 1 : b.tokens;
-  const std::int32_t of_variate = b.trajectories * tokens;
-  const std::int32_t per_variate = (of_variate + kQueryGroup - 1) / kQueryGroup;
-  const std::int32_t variate = (group - groups[index]) / per_variate;
-  const std::int32_t first = (group - groups[index]) % per_variate * kQueryGroup;
-  const std::int32_t here = min(kQueryGroup, of_variate - first);
-  const int thread = static_cast<int>(threadIdx.x);
-  const int warp = thread / 32;
-  const int lane = thread % 32;
-  const float root = sqrtf(static_cast<float>(d));
+/// Which queries a block of threads has: some of one variate and head.
+struct Group {
+  Block b;
+  std::int32_t variate, first, count, tokens;
+  bool last_only;
 
-  const auto lane_of = [&](std::int32_t q) { return (first + q) / tokens * b.variates + variate; };
-  const auto token_of = [&](std::int32_t q) {
-    return last_only ? b.tokens - 1 : (first + q) % tokens;
-  };
-  for (int i = thread; i < kQueryGroup * D; i += 32 * kWarps) {
-    const int q = i / D;
-    const int e = i % D;
-    float v = 0;
-    if (q < here && e < d) {
-      const std::int64_t row = b.row + std::int64_t{lane_of(q)} * b.tokens + token_of(q);
-      v = qkv[(row * 3 * heads + head) * d + e];
-    }
-    queries[q][e] = v;
+  [[nodiscard]] __device__ std::int32_t lane(std::int32_t q) const {
+    return (first + q) / tokens * b.variates + variate;
   }
+  [[nodiscard]] __device__ std::int32_t token(std::int32_t q) const {
+    return last_only ? b.tokens - 1 : (first + q) % tokens;
+  }
+  [[nodiscard]] __device__ std::int64_t row(std::int32_t q) const {
+    return b.row + std::int64_t{lane(q)} * b.tokens + token(q);
+  }
+  /// Keys of the suffix that it sees.
+  [[nodiscard]] __device__ std::int32_t seen(std::int32_t q) const {
+    return b.suffix + token(q) + 1;
+  }
+};
 
-  Running<D> running[kQueries];
-  // Keys that all queries of this block share, tile by tile through shared memory; each query sees
-  // the first visible(q) of them.
-  const auto shared_keys = [&](std::int64_t at, std::int32_t most, const auto& visible) {
-    for (std::int32_t tile = 0; tile < most; tile += kTile) {
-      __syncthreads();
-      for (int i = thread; i < kTile * D; i += 32 * kWarps) {
-        const int j = i / D;
-        const int e = i % D;
-        const bool inside = tile + j < most && e < d;
-        const std::int64_t from = at + std::int64_t{tile + j} * d + e;
-        key_tile[j][e] = inside ? keys[from] : 0;
-        value_tile[j][e] = inside ? values[from] : 0;
-      }
-      __syncthreads();
+__device__ Group group_of(const LiveBatch& live, const std::int32_t* groups, std::int32_t at,
+                          bool last_only) {
+  const std::int32_t index = find_block(live.count, at, [&](std::int32_t i) { return groups[i]; });
+  Group g{live.blocks[index], 0, 0, 0, 0, last_only};
+  g.tokens = last_only ? 1 : g.b.tokens;
+  const std::int32_t of_variate = g.b.trajectories * g.tokens;
+  const std::int32_t per_variate = (of_variate + kQueryGroup - 1) / kQueryGroup;
+  g.variate = (at - groups[index]) / per_variate;
+  g.first = (at - groups[index]) % per_variate * kQueryGroup;
+  g.count = min(kQueryGroup, of_variate - g.first);
+  return g;
+}
+
+template <int D>
+struct Tiles {
+  static constexpr int kKeyPitch = D + 4;
+  float keys[kTile][kKeyPitch];
+  float values[kTile][D];
+  float queries[kQueryGroup][D];
+};
+
+/// `rows` rows of a tile [rows][pitch], from row_at(row), zero from `count` on.
+template <int D, typename RowAt>
+__device__ void fetch(float* tile, int pitch, int rows, int count, int d, const RowAt& row_at) {
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < rows * (D / 4); i += 32 * kWarps) {
+    const int j = i / (D / 4);
+    const int e = i % (D / 4) * 4;
+    *reinterpret_cast<float4*>(tile + j * pitch + e) =
+        j < count ? four(row_at(j), e, d, d % 4 == 0) : float4{0, 0, 0, 0};
+  }
+}
+
+/// Keys that all queries of the block share, tile by tile through shared memory; query q sees the
+/// first visible(q) of them.
+template <int D, typename Visible>
+__device__ void attend_shared(Running<D> (&running)[kQueries], Tiles<D>& tiles, const Group& g,
+                              const float* keys, const float* values, std::int32_t most, int d,
+                              const Visible& visible) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const float root = sqrtf(static_cast<float>(d));
+  for (std::int32_t tile = 0; tile < most; tile += kTile) {
+    __syncthreads();
+    const int loaded = min(kTile, most - tile);
+    const std::int64_t at = std::int64_t{tile} * d;
+    fetch<D>(&tiles.keys[0][0], Tiles<D>::kKeyPitch, kTile, loaded, d,
+             [&](int j) { return keys + at + j * d; });
+    fetch<D>(&tiles.values[0][0], D, kTile, loaded, d, [&](int j) { return values + at + j * d; });
+    __syncthreads();
+    Chains chains[kQueries];
+#pragma unroll 4
+    for (int e = 0; e < D; e += 4) {
+      const float4 key = *reinterpret_cast<const float4*>(&tiles.keys[lane][e]);
 #pragma unroll
       for (int i = 0; i < kQueries; ++i) {
-        const int q = warp * kQueries + i;
-        const std::int32_t count_here = q < here ? min(kTile, visible(q) - tile) : 0;
-        if (count_here <= 0) continue;
-        const float s = dot(queries[q], key_tile[lane], D) / root;
-        take_tile<D>(running[i], lane < count_here ? s : -std::numeric_limits<float>::infinity(),
-                     count_here, d, [&](int j, int e) { return value_tile[j][e]; });
+        chains[i].add(*reinterpret_cast<const float4*>(&tiles.queries[warp * kQueries + i][e]),
+                      key);
       }
     }
-  };
-
-  const std::int64_t of_head = std::int64_t{variate} * heads + head;
-  shared_keys(b.prefix_at + of_head * b.prefix * d, b.prefix,
-              [&](std::int32_t) { return b.prefix; });
-  if (b.trajectories == 1) {
-    const std::int32_t seen = b.suffix + token_of(here - 1) + 1;
-    shared_keys(b.suffix_at + of_head * b.suffix_capacity * d, seen,
-                [&](std::int32_t q) { return b.suffix + token_of(q) + 1; });
-  } else {
-    __syncthreads();
+    float weight[kQueries] = {};
+    int count[kQueries] = {};
+    int longest = 0;
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) {
       const int q = warp * kQueries + i;
-      if (q >= here) continue;
-      const std::int32_t seen = b.suffix + token_of(q) + 1;
-      const std::int64_t at =
-          b.suffix_at + (std::int64_t{lane_of(q)} * heads + head) * b.suffix_capacity * d;
-      for (std::int32_t tile = 0; tile < seen; tile += kTile) {
-        const std::int32_t count_here = min(kTile, seen - tile);
-        float s = -std::numeric_limits<float>::infinity();
-        if (lane < count_here) {
-          const float* const key = keys + at + std::int64_t{tile + lane} * d;
-          s = (d % 4 == 0 ? dot(queries[q], key, d) : dot_any(queries[q], key, d)) / root;
-        }
-        const float* const value = values + at + std::int64_t{tile} * d;
-        take_tile<D>(running[i], s, count_here, d, [&](int j, int e) { return value[j * d + e]; });
-      }
+      count[i] = q < g.count ? min(kTile, visible(q) - tile) : 0;
+      if (count[i] <= 0) continue;
+      longest = max(longest, count[i]);
+      weight[i] = weigh<D>(running[i], lane < count[i] ? chains[i].sum() / root : none());
     }
+    take_values<D>(running, weight, count, longest, d,
+                   [&](int, int j, int e) { return tiles.values[j][e]; });
   }
+}
 
+/// Keys of each query's own.
+template <int D>
+__device__ void attend_private(Running<D> (&running)[kQueries], const Tiles<D>& tiles,
+                               const Group& g, const float* keys, const float* values,
+                               std::int32_t heads, std::int32_t head, int d) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const float root = sqrtf(static_cast<float>(d));
+  std::int32_t seen[kQueries] = {};
+  std::int64_t at[kQueries] = {};
+  std::int32_t most = 0;
 #pragma unroll
   for (int i = 0; i < kQueries; ++i) {
     const int q = warp * kQueries + i;
-    if (q >= here) continue;
-    const std::int64_t row =
-        last_only ? b.lane + lane_of(q) : b.row + std::int64_t{lane_of(q)} * b.tokens + token_of(q);
+    if (q >= g.count) continue;
+    seen[i] = g.seen(q);
+    most = max(most, seen[i]);
+    at[i] = g.b.suffix_at + (std::int64_t{g.lane(q)} * heads + head) * g.b.suffix_capacity * d;
+  }
+  for (std::int32_t tile = 0; tile < most; tile += kTile) {
+    float score[kQueries];
+    float weight[kQueries] = {};
+    int count[kQueries];
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) {
+      count[i] = min(kTile, seen[i] - tile);
+      score[i] = none();
+      if (lane < count[i]) {
+        score[i] = dot<D>(tiles.queries[warp * kQueries + i],
+                          keys + at[i] + std::int64_t{tile + lane} * d, d, d % 4 == 0) /
+                   root;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) {
+      if (count[i] > 0) weight[i] = weigh<D>(running[i], score[i]);
+    }
+    take_values<D>(running, weight, count, min(kTile, most - tile), d, [&](int i, int j, int e) {
+      return values[at[i] + std::int64_t{tile + j} * d + e];
+    });
+  }
+}
+
+template <int D, typename T>
+__global__ void __launch_bounds__(32 * kWarps, D <= 64 ? 6 : 4)
+    attend_time(const LiveBatch* live, const float* qkv, const float* keys, const float* values,
+                T* out, std::int32_t heads, std::int32_t d, std::int32_t pitch, bool last_only) {
+  __shared__ __align__(16) Tiles<D> tiles;
+  begin_kernel();
+  const std::int32_t* const groups = last_only ? live->last_groups : live->groups;
+  const auto at = static_cast<std::int32_t>(blockIdx.x);
+  if (at >= groups[live->count]) return;
+  const Group g = group_of(*live, groups, at, last_only);
+  const Block& b = g.b;
+  const auto head = static_cast<std::int32_t>(blockIdx.y);
+  fetch<D>(&tiles.queries[0][0], D, kQueryGroup, g.count, d,
+           [&](int q) { return qkv + (g.row(q) * 3 * heads + head) * d; });
+
+  Running<D> running[kQueries];
+  const std::int64_t of_head = std::int64_t{g.variate} * heads + head;
+  const std::int64_t prefix = b.prefix_at + of_head * b.prefix * d;
+  attend_shared<D>(running, tiles, g, keys + prefix, values + prefix, b.prefix, d,
+                   [&](std::int32_t) { return b.prefix; });
+  if (b.trajectories == 1) {
+    const std::int64_t suffix = b.suffix_at + of_head * b.suffix_capacity * d;
+    attend_shared<D>(running, tiles, g, keys + suffix, values + suffix, g.seen(g.count - 1), d,
+                     [&](std::int32_t q) { return g.seen(q); });
+  } else {
+    __syncthreads();
+    attend_private<D>(running, tiles, g, keys, values, heads, head, d);
+  }
+
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < kQueries; ++i) {
+    const int q = static_cast<int>(threadIdx.x) / 32 * kQueries + i;
+    if (q >= g.count) continue;
+    const std::int64_t row = last_only ? b.lane + g.lane(q) : g.row(q);
 #pragma unroll
     for (int j = 0; j < D / 32; ++j) {
       const int e = lane + 32 * j;
@@ -222,27 +324,30 @@ __global__ void __launch_bounds__(32 * kWarps)
   };
   for (int e = lane; e < D; e += 32) queries[warp][e] = e < d ? part(variate, 0)[e] : 0;
   __syncwarp();
-  Running<D> running;
+  Running<D> running[1];
   for (std::int32_t tile = 0; tile < b.variates; tile += kTile) {
-    const std::int32_t count = min(kTile, b.variates - tile);
-    float s = -std::numeric_limits<float>::infinity();
-    if (lane < count && ids[(tile + lane) * b.tokens + token] == id) {
-      const float* const key = part(tile + lane, 1);
-      s = (d % 4 == 0 ? dot(queries[warp], key, d) : dot_any(queries[warp], key, d)) / root;
+    const int count[1] = {min(kTile, b.variates - tile)};
+    float score = none();
+    if (lane < count[0] && ids[(tile + lane) * b.tokens + token] == id) {
+      score = dot<D>(queries[warp], part(tile + lane, 1), d, d % 4 == 0) / root;
     }
     // A tile of strangers only has nothing to say.
-    if (highest_of_warp(s) == -std::numeric_limits<float>::infinity()) continue;
-    take_tile<D>(running, s, count, d, [&](int j, int e) {
+    if (__all_sync(~0U, score == none()) != 0) continue;
+    const float weight[1] = {weigh<D>(running[0], score)};
+    take_values<D>(running, weight, count, count[0], d, [&](int, int j, int e) {
       return ids[(tile + j) * b.tokens + token] == id ? part(tile + j, 2)[e] : 0.0F;
     });
   }
 #pragma unroll
   for (int j = 0; j < D / 32; ++j) {
     const int e = lane + 32 * j;
-    if (e < d) put(out, std::int64_t{row} * pitch + head * d + e, running.out[j] / running.total);
+    if (e < d) {
+      put(out, std::int64_t{row} * pitch + head * d + e, running[0].out[j] / running[0].total);
+    }
   }
-  if (head == 0 && heads * d + lane < pitch)
+  if (head == 0 && heads * d + lane < pitch) {
     put(out, std::int64_t{row} * pitch + heads * d + lane, 0);
+  }
 }
 
 template <int D, typename T>

@@ -52,6 +52,8 @@ class DeviceBackend final : public Backend, public Recorder {
   void linear(const Matrix& w, const void* x, void* y, Rows rows, Epilogue epilogue) const override;
   void rms_norm(const void* x, const void* scale, void* y, Rows rows,
                 std::int32_t dim) const override;
+  void norm_linear(const void* x, const void* gain, void* normed, const Matrix& w, void* y,
+                   Rows rows, Epilogue epilogue) const override;
   void set_labels(const Batch& batch, const void* labels, void* hidden,
                   std::int32_t dim) const override;
   void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,

@@ -37,6 +37,20 @@ class Graph final : public Recorder::Recording {
   std::size_t launches_;
 };
 
+ProductArgs product_of(const DeviceMatrix& matrix, const Matrix& w, const void* x, void* y,
+                       Rows rows, Epilogue epilogue) {
+  return {matrix.weights,
+          matrix.bias,
+          x,
+          y,
+          rows,
+          w.out,
+          epilogue == Epilogue::gated ? matrix.stored : w.out,
+          matrix.in,
+          matrix.pitch,
+          epilogue};
+}
+
 }  // namespace
 
 Extent DeviceBackend::extent(const Batch& batch) const {
@@ -94,16 +108,7 @@ void DeviceBackend::repeat_state(const Batch& source, const Batch& batch, const 
 void DeviceBackend::linear(const Matrix& w, const void* x, void* y, Rows rows,
                            Epilogue epilogue) const {
   const auto& matrix = *static_cast<const DeviceMatrix*>(w.weights);
-  const ProductArgs args{matrix.weights,
-                         matrix.bias,
-                         x,
-                         y,
-                         rows,
-                         w.out,
-                         epilogue == Epilogue::gated ? matrix.stored : w.out,
-                         matrix.in,
-                         matrix.pitch,
-                         epilogue};
+  const ProductArgs args = product_of(matrix, w, x, y, rows, epilogue);
   if (matrix.bf16) {
     product_bf16(args, stream_);
   } else {
@@ -114,6 +119,18 @@ void DeviceBackend::linear(const Matrix& w, const void* x, void* y, Rows rows,
 void DeviceBackend::rms_norm(const void* x, const void* scale, void* y, Rows rows,
                              std::int32_t dim) const {
   cuda::rms_norm(floats(x), floats(scale), y, bf16_, rows, dim, stream_);
+}
+
+void DeviceBackend::norm_linear(const void* x, const void* gain, void* normed, const Matrix& w,
+                                void* y, Rows rows, Epilogue epilogue) const {
+  const auto& matrix = *static_cast<const DeviceMatrix*>(w.weights);
+  if (rows.count <= kFewRows && w.in == kNormedWidth) {
+    ProductArgs args = product_of(matrix, w, x, y, rows, epilogue);
+    args.gain = floats(gain);
+    if (matrix.bf16 ? few_rows_bf16(args, stream_) : few_rows_f32(args, stream_)) return;
+  }
+  rms_norm(x, gain, normed, rows, w.in);
+  linear(w, normed, y, rows, epilogue);
 }
 
 void DeviceBackend::set_labels(const Batch& batch, const void* labels, void* hidden,

@@ -2,6 +2,7 @@
 // Products in bfloat16 with up to eight rows: the weights are streamed once. A block has 16
 // outputs, each warp some slices of k, all of whose weights it asks for at once.
 #include "backend/cuda/mma.cuh"
+#include "backend/cuda/norm.cuh"
 #include "backend/cuda/product.h"
 
 namespace toto::cuda {
@@ -13,9 +14,9 @@ constexpr int kChunks = kSliceBf16 / 8;
 constexpr int kMaxWarps = 8;
 
 __global__ void __launch_bounds__(32 * kMaxWarps)
-    few_bf16(const __nv_bfloat16* __restrict__ w, const float* __restrict__ bias,
-             const __nv_bfloat16* x, void* y, Rows count, std::int32_t out, std::int32_t stored,
-             std::int32_t in, std::int32_t pitch, Epilogue epilogue, int slices) {
+    few_bf16(const __nv_bfloat16* __restrict__ w, const float* __restrict__ bias, const void* x_any,
+             void* y, Rows count, std::int32_t out, std::int32_t stored, std::int32_t in,
+             std::int32_t pitch, Epilogue epilogue, int slices, const float* __restrict__ gain) {
   extern __shared__ float4 shared[];
   auto* const ws = reinterpret_cast<__nv_bfloat16*>(shared);  // [slices][kOutputs][kPitch]
   __nv_bfloat16* const xs = ws + slices * kOutputs * kPitch;  // [slices][kFewRows][kPitch]
@@ -36,10 +37,29 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     }
   }
   commit_copies();
+  const auto* const x = static_cast<const __nv_bfloat16*>(x_any);
+  constexpr int kFours = kNormedWidth / 128;
+  float4 gains[kFours];
+  if (gain != nullptr) load_part(gains, gain);
   begin_kernel();
   const std::int32_t rows = live_rows(count);
   const std::int32_t row_width = padded_bf16(in);
-  for (int s = warp; s < slices; s += warps) {
+  for (int row = warp; gain != nullptr && row < kFewRows; row += warps) {
+    float4 v[kFours] = {};
+    if (row < rows) {
+      load_part(v, static_cast<const float*>(x_any) + std::int64_t{row} * in);
+      norm_part(v, gains);
+    }
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) {
+      const int k = i * 128 + lane * 4;
+      auto* const to = reinterpret_cast<__nv_bfloat162*>(
+          xs + (k / kSliceBf16 * kFewRows + row) * kPitch + k % kSliceBf16);
+      to[0] = __floats2bfloat162_rn(v[i].x, v[i].y);
+      to[1] = __floats2bfloat162_rn(v[i].z, v[i].w);
+    }
+  }
+  for (int s = warp; gain == nullptr && s < slices; s += warps) {
     for (int i = lane; i < kFewRows * kChunks; i += 32) {
       const int row = i / kChunks;
       const int k = i % kChunks * 8;
@@ -51,6 +71,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   commit_copies();
   wait_copies<0>();
   __syncwarp();
+  if (gain != nullptr) __syncthreads();
 
   for (int s = warp; s < slices; s += warps) {
     float sum[4] = {};
@@ -113,9 +134,8 @@ bool few_rows_bf16(const ProductArgs& a, const Stream& s) {
   }
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
   launch(few_bf16, dim3(ceil_div(a.stored, kOutputs)), dim3(static_cast<unsigned>(32 * warps)),
-         bytes, s, static_cast<const __nv_bfloat16*>(a.w), a.bias,
-         static_cast<const __nv_bfloat16*>(a.x), a.y, a.rows, a.out, a.stored, a.in, a.pitch,
-         a.epilogue, slices);
+         bytes, s, static_cast<const __nv_bfloat16*>(a.w), a.bias, a.x, a.y, a.rows, a.out,
+         a.stored, a.in, a.pitch, a.epilogue, slices, a.gain);
   return true;
 }
 

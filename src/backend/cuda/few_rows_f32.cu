@@ -3,6 +3,7 @@
 // slices of k (product.h) of a few outputs: it asks for all its weights at once, before it even
 // knows that the inputs are there, and forms one sum for each (row, output). The sums of the slices
 // are then added in order.
+#include "backend/cuda/norm.cuh"
 #include "backend/cuda/product.h"
 
 namespace toto::cuda {
@@ -16,7 +17,7 @@ template <int CW>
 __global__ void __launch_bounds__(32 * kMaxWarps)
     few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
             Rows count, std::int32_t out, std::int32_t in, std::int32_t pitch, Epilogue epilogue,
-            int slices) {
+            int slices, const float* __restrict__ gain) {
   constexpr int kOutputs = 8 * CW;
   constexpr int kQuads = kSlice / 4;
   extern __shared__ float4 shared[];
@@ -39,9 +40,24 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     }
   }
   commit_copies();
+  constexpr int kFours = kNormedWidth / 128;
+  float4 gains[kFours];
+  if (gain != nullptr) load_part(gains, gain);
   begin_kernel();
   const std::int32_t rows = live_rows(count);
-  for (int s = warp; s < slices; s += warps) {
+  for (int row = warp; gain != nullptr && row < kFewRows; row += warps) {
+    float4 v[kFours] = {};
+    if (row < rows) {
+      load_part(v, x + std::int64_t{row} * in);
+      norm_part(v, gains);
+    }
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) {
+      const int k = i * 128 + lane * 4;
+      *reinterpret_cast<float4*>(xs + (k / kSlice * kFewRows + row) * kPitch + k % kSlice) = v[i];
+    }
+  }
+  for (int s = warp; gain == nullptr && s < slices; s += warps) {
     for (int i = lane; i < kFewRows * kQuads; i += 32) {
       const int row = i / kQuads;
       const int k = i % kQuads * 4;
@@ -53,6 +69,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   commit_copies();
   wait_copies<0>();
   __syncwarp();
+  if (gain != nullptr) __syncthreads();
 
   const int row = lane / 8 * 2;
   const int column = lane % 8;  // of each group of eight
@@ -127,7 +144,7 @@ bool run(const ProductArgs& a, const Stream& s) {
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
   launch(few_f32<CW>, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)), bytes,
          s, static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),
-         static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch, a.epilogue, slices);
+         static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch, a.epilogue, slices, a.gain);
   return true;
 }
 

@@ -39,7 +39,9 @@ struct ProductArgs {
   Rows rows;
   std::int32_t out, stored, in, pitch;  // stored: rows of W that are there, out or more
   Epilogue epilogue;
+  const float* gain = nullptr;  // x is to be normed first: only few rows, only kNormedWidth
 };
+inline constexpr std::int32_t kNormedWidth = 768;  // of the published model
 
 /// Inputs in bfloat16 lie in rows of whole sixteen bytes, zero beyond their end.
 TOTO_HOST_DEVICE constexpr std::int32_t padded_bf16(std::int32_t width) {

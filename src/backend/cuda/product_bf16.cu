@@ -8,7 +8,7 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kDepth = 64;  // k of one step: 128 bytes of a row
-constexpr int kStages = 3;
+constexpr int kStages = 4;
 static_assert(kSliceBf16 % kDepth == 0 && kPitchBf16 % kDepth == 0);
 
 /// Sixteen bytes `chunk` of row `row` of a tile: chunks are exchanged so that eight rows of one
@@ -17,7 +17,7 @@ __device__ int swizzled(int row, int chunk) { return row * kDepth + (chunk ^ (ro
 
 /// Blocks of BO outputs by BR rows; WO x WR warps.
 template <int BO, int BR, int WO, int WR, Epilogue E>
-__global__ void __launch_bounds__(32 * WO * WR)
+__global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
     tile_bf16(const __nv_bfloat16* __restrict__ w, const float* __restrict__ bias,
               const __nv_bfloat16* __restrict__ x, void* y, Rows count, std::int32_t out,
               std::int32_t stored, std::int32_t in, std::int32_t pitch) {
@@ -161,9 +161,9 @@ template <Epilogue E>
 void choose(const ProductArgs& a, const Stream& s) {
   const std::int64_t tiles =
       std::int64_t{ceil_div(a.out, 128)} * static_cast<std::int64_t>(ceil_div(a.rows.count, 128));
-  if (tiles >= s.processors) {
-    run<128, 128, 2, 4, E>(a, s);
-  } else if (tiles * 4 >= s.processors) {
+  if (2 * tiles >= s.processors) {
+    run<128, 64, 4, 2, E>(a, s);
+  } else if (4 * tiles >= s.processors) {
     run<64, 64, 2, 2, E>(a, s);
   } else {
     run<32, 32, 2, 2, E>(a, s);

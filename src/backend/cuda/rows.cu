@@ -4,6 +4,7 @@
 
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
+#include "backend/cuda/norm.cuh"
 #include "backend/cuda/product.h"
 
 namespace toto::cuda {
@@ -19,6 +20,15 @@ __device__ float sum_of_warp(float v) {
 
 __device__ void put(float* y, std::int64_t at, float v) { y[at] = v; }
 __device__ void put(__nv_bfloat16* y, std::int64_t at, float v) { y[at] = __float2bfloat16_rn(v); }
+
+__device__ void put4(float* y, std::int64_t at, float4 v) {
+  *reinterpret_cast<float4*>(y + at) = v;
+}
+__device__ void put4(__nv_bfloat16* y, std::int64_t at, float4 v) {
+  auto* const to = reinterpret_cast<__nv_bfloat162*>(y + at);
+  to[0] = __floats2bfloat162_rn(v.x, v.y);
+  to[1] = __floats2bfloat162_rn(v.z, v.w);
+}
 
 /// A warp for each row.
 template <typename T>
@@ -36,6 +46,24 @@ __global__ void norm_rows(const float* x, const float* __restrict__ gain, T* y, 
   for (std::int32_t i = lane; i < pitch; i += 32) {
     put(y, std::int64_t{row} * pitch + i, i < dim ? in[i] / root * gain[i] : 0.0F);
   }
+}
+
+/// The same for a width of `Fours` times 128: a lane holds its part of the row.
+template <int Fours, typename T>
+__global__ void norm_wide_rows(const float* x, const float* __restrict__ gain, T* y, Rows count) {
+  constexpr int kDim = Fours * 128;
+  begin_kernel();
+  const std::int32_t row =
+      static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
+  if (row >= live_rows(count)) return;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float4 v[Fours];
+  float4 g[Fours];
+  load_part(v, x + std::int64_t{row} * kDim);
+  load_part(g, gain);
+  norm_part(v, g);
+#pragma unroll
+  for (int i = 0; i < Fours; ++i) put4(y, std::int64_t{row} * kDim + i * 128 + lane * 4, v[i]);
 }
 
 __global__ void put_labels(const LiveBatch* live, const float* labels, float* hidden,
@@ -116,7 +144,14 @@ void rms_norm(const float* x, const float* gain, void* y, bool bf16, Rows rows, 
               const Stream& s) {
   const dim3 grid(ceil_div(rows.count, kWarps));
   const dim3 block(32 * kWarps);
-  if (bf16) {
+  if (dim == 768) {  // of the published model
+    if (bf16) {
+      launch(norm_wide_rows<6, __nv_bfloat16>, grid, block, 0, s, x, gain,
+             static_cast<__nv_bfloat16*>(y), rows);
+    } else {
+      launch(norm_wide_rows<6, float>, grid, block, 0, s, x, gain, static_cast<float*>(y), rows);
+    }
+  } else if (bf16) {
     launch(norm_rows<__nv_bfloat16>, grid, block, 0, s, x, gain, static_cast<__nv_bfloat16*>(y),
            rows, dim, padded_bf16(dim));
   } else {
@@ -137,7 +172,7 @@ void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim
 
 void rotary_append(const Extent& batch, const Rotary& rotary, float* qkv, const KvLayer& kv,
                    std::int32_t heads, std::int32_t d, const Stream& s) {
-  launch(rotate_rows, dim3(static_cast<unsigned>(batch.rows)), dim3(128), 0, s, batch.live, rotary,
+  launch(rotate_rows, dim3(static_cast<unsigned>(batch.rows)), dim3(384), 0, s, batch.live, rotary,
          qkv, static_cast<float*>(kv.keys), static_cast<float*>(kv.values), heads, d);
 }
 

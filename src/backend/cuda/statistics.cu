@@ -14,7 +14,11 @@ namespace {
 using mixture::Bracket;
 using mixture::Point;
 
-constexpr int kWarps = 8;  // of exact statistics: levels are shared out among them
+// Warps for each step in exact statistics, which share out the levels: many where there are few
+// steps and time is what counts, few where there are many and work is.
+constexpr int kManyWarps = 8;
+constexpr int kFewWarps = 2;
+constexpr std::int64_t kManyCells = 1024;
 constexpr int kMostLevels = 1024;
 constexpr int kSortThreads = 256;
 
@@ -112,7 +116,8 @@ __device__ double guess(const Component& own, double q) {
 }
 
 /// A block of threads for each step of each lane; every warp holds the whole mixture.
-__global__ void __launch_bounds__(32 * kWarps)
+template <int kWarps>
+__global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
     exact_cells(const LiveBatch* live, PatchShape shape, const float* params, const float* locs,
                 const float* scales, Levels levels, float* out) {
   __shared__ double found[kMostLevels];
@@ -278,8 +283,15 @@ __global__ void __launch_bounds__(kSortThreads)
 void exact_statistics(const Extent& batch, const PatchShape& shape, const float* params,
                       const float* loc, const float* scale, const Levels& levels, float* out,
                       const Stream& s) {
-  launch(exact_cells, dim3(static_cast<unsigned>(batch.lanes * shape.steps)), dim3(32 * kWarps), 0,
-         s, batch.live, shape, params, loc, scale, levels, out);
+  const auto cells = std::int64_t{batch.lanes} * shape.steps;
+  const dim3 grid(static_cast<unsigned>(cells));
+  if (cells < kManyCells) {
+    launch(exact_cells<kManyWarps>, grid, dim3(32 * kManyWarps), 0, s, batch.live, shape, params,
+           loc, scale, levels, out);
+  } else {
+    launch(exact_cells<kFewWarps>, grid, dim3(32 * kFewWarps), 0, s, batch.live, shape, params, loc,
+           scale, levels, out);
+  }
 }
 
 void sample_statistics(const Extent& source, const float* kept, std::int32_t horizon,
