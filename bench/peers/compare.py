@@ -100,7 +100,7 @@ def main():
     scale = series / part_series * samples / part_samples
     batch = inputs(part_series, variates, context)
     if on_device:
-        batch = MaskedTimeseries(*(part.cuda() for part in batch))
+        batch = MaskedTimeseries(*(part.cuda() if isinstance(part, torch.Tensor) else part for part in batch))
 
     subjects = {mode: subject(options.model, mode, options.device) for mode in options.modes.split(",")}
     times = {mode: [] for mode in subjects}
