@@ -92,6 +92,9 @@ BenchRow summarise(const Workload& workload, Runner& runner, const MachineRates&
   const double peak = runner.bfloat16 ? machine.bfloat16_per_second : machine.float32_per_second;
   row.percent_of_compute = 100 * runner.operations / row.median / peak;
   row.percent_of_memory = 100 * runner.weight_bytes / row.median / machine.read_bytes_per_second;
+  if (row.device_median > 0) {  // those are the ceilings of the processor, not of the device
+    row.percent_of_compute = row.percent_of_memory = 0;
+  }
   row.series_per_second = static_cast<double>(workload.series) / row.median;
   row.peak_rss = rss;
   row.counters = runner.forecaster->counters();

@@ -98,10 +98,7 @@ ForecasterOptions forecaster_options(const Settings& settings) {
     const bool cache = line.starts_with("plan cache");
     const bool plan = !cache && (line.starts_with("plan") || line.starts_with("autotune"));
     const bool graph = line.starts_with("graph");
-    if (cache   ? log.cache
-        : plan  ? log.plans
-        : graph ? log.graphs
-                : log.memory) {
+    if (cache ? log.cache : plan ? log.plans : graph ? log.graphs : log.memory) {
       fmt::print(stderr, "toto: {}\n", line);
     }
   };

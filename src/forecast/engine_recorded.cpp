@@ -211,7 +211,7 @@ void Engine::record_operations(const Generation& g, const Recorded& r) {
   }
   for (std::int32_t pass = 0; pass < key.passes; ++pass) {
     for (std::int32_t patch = 0; patch < key.patches; ++patch) {
-      const auto index = static_cast<std::size_t>(pass * key.patches + patch);
+      const auto index = static_cast<std::size_t>(std::int64_t{pass} * key.patches + patch);
       const Batch further =
           batch_at(r.at.further + index * r.at.further_bytes, key.lanes, key.lanes);
       shape.steps = patch + 1 < key.patches ? patch_ : key.last_steps;
@@ -279,7 +279,7 @@ void Engine::write_inputs(const Generation& g, std::int32_t batch, const WantedS
     const std::int32_t count = std::min(batch, key.trajectories - first);
     for (std::int32_t patch = 0; patch < key.patches; ++patch) {
       describe_further(g, patch, first, count);
-      const auto index = static_cast<std::size_t>(pass * key.patches + patch);
+      const auto index = static_cast<std::size_t>(std::int64_t{pass} * key.patches + patch);
       recorder.write_live(further_, g.seed, r.in, r.at.further + index * r.at.further_bytes,
                           key.series, key.variates);
       if (patch == 0) continue;

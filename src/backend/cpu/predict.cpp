@@ -95,8 +95,7 @@ void CpuBackend::repeat_state(const Batch& source, const Batch& batch, const Sca
                 });
 }
 
-void CpuBackend::distribution(void* raw, Rows rows, std::int32_t components,
-                              bool mixture) const {
+void CpuBackend::distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const {
   split(team_, rows.count, 10 * components, [&](std::int64_t first, std::int64_t end, int) {
     for (std::int64_t row = first; row < end; ++row) {
       rows_.distribution(static_cast<float*>(raw) + row * 4 * components,
