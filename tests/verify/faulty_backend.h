@@ -72,12 +72,12 @@ class FaultyBackend : public Backend {
     if (faults_.once_a_forecast) faults_.once_a_forecast();
     inner_->repeat_state(source, batch, from, to);
   }
-  void linear(const Matrix& w, const void* x, void* y, std::int32_t rows,
+  void linear(const Matrix& w, const void* x, void* y, Rows rows,
               Epilogue epilogue) const override {
     if (faults_.on_linear) faults_.on_linear();
     inner_->linear(w, x, y, rows, epilogue);
   }
-  void rms_norm(const void* x, const void* scale, void* y, std::int32_t rows,
+  void rms_norm(const void* x, const void* scale, void* y, Rows rows,
                 std::int32_t dim) const override {
     inner_->rms_norm(x, scale, y, rows, dim);
   }
@@ -111,8 +111,7 @@ class FaultyBackend : public Backend {
   void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override {
     inner_->gather_last(batch, x, y, dim);
   }
-  void distribution(void* raw, std::int64_t rows, std::int32_t components,
-                    bool mixture) const override {
+  void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const override {
     inner_->distribution(raw, rows, components, mixture);
     if (faults_.not_finite) {
       static_cast<float*>(raw)[components] = std::numeric_limits<float>::quiet_NaN();
