@@ -48,13 +48,13 @@ struct Sums {
 /// Mean scaled error by the time of the first bar after the origin, in at most kMostTimes pieces.
 ordered_json over_time(const Result& result, const Metrics& group) {
   std::map<std::int64_t, Sums> by_time;
-  const data::TimeStyle* style = nullptr;
+  data::TimeStyle style;  // of the first symbol here
   for (const Cell& cell : result.cells) {
     const Symbol& symbol = result.symbols[cell.symbol];
     if (!group.symbol.empty() && symbol.name != group.symbol) continue;
     if (!group.target.empty() && symbol.targets[cell.target] != group.target) continue;
     if (std::isnan(cell.actual) || !(cell.scale > 0)) continue;
-    if (style == nullptr) style = &symbol.style;
+    if (by_time.empty()) style = symbol.style;
     Sums& sums = by_time[cell.time];
     for (std::size_t s = 0; s < kSources; ++s) {
       sums.error[s] += std::abs(cell.actual - cell.point(static_cast<Source>(s))) / cell.scale;
@@ -67,7 +67,7 @@ ordered_json over_time(const Result& result, const Metrics& group) {
       {ordered_json::array(), ordered_json::array(), ordered_json::array(), ordered_json::array()});
   for (auto at = by_time.begin(); at != by_time.end();) {
     Sums sums;
-    times.push_back(data::format_time(at->first, *style));
+    times.push_back(data::format_time(at->first, style));
     for (std::size_t i = 0; i < each && at != by_time.end(); ++i, ++at) {
       sums.count += at->second.count;
       for (std::size_t s = 0; s < kSources; ++s) sums.error[s] += at->second.error[s];
