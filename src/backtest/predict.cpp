@@ -41,6 +41,20 @@ bool less(const Parameters& a, const Parameters& b) {
   return all(a) < all(b);
 }
 
+/// All that the checkpoint says: every byte of its weights, and what config.json decides. The hash
+/// that labels results (content_hash) reads only samples of the weights.
+std::string identity(const Model::Impl& model) {
+  Sha256 hash;
+  for (const std::string& file : model.info.weight_files) hash.update(file_sha256(file));
+  hash.update(model.content_hash);
+  const Toto1Config& c = model.net->config();
+  hash.update(fmt::format("|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{:a}", c.patch_size, c.embed_dim,
+                          c.num_layers, c.num_heads, c.mlp_hidden_dim, c.spacewise_every_n_layers,
+                          c.spacewise_first, static_cast<int>(c.scaler), static_cast<int>(c.head),
+                          c.components, c.stabilize_with_global, c.scale_factor_exponent));
+  return hash.hex();
+}
+
 }  // namespace
 
 /// The series of one call, and the memory they look at.
@@ -59,7 +73,8 @@ Predictor::Predictor(Forecaster& forecaster, const Options& options)
   const Model::Impl& model = forecaster.model().impl();
   patch_ = static_cast<std::size_t>(model.info.patch_size != 0 ? model.info.patch_size
                                                                : model.net->config().patch_size);
-  run_ = fmt::format("prediction 1|{}|{}|{}|{}|{}|{}", model.content_hash,
+  run_ = fmt::format("prediction 2|{}|{}|{}|{}|{}|{}",
+                     options.cache_dir.empty() ? model.content_hash : identity(model),
                      model.net->backend().isa(), word(model.precision), word(model.mode),
                      options.decode == Decode::cached ? "cached" : "uncached", options.seed);
   statistics_.damaged = cache_.damaged();

@@ -134,11 +134,12 @@ void PlanTable::ensure_tables(std::int32_t positions, std::int64_t lanes) {
     moved = true;
   }
   if (lanes > ones_lanes_) {
-    auto* memory = static_cast<std::uint8_t*>(be.allocate(static_cast<std::size_t>(lanes * patch)));
+    const std::vector<std::uint8_t> ones(static_cast<std::size_t>(lanes * patch), 1);
+    auto* memory = static_cast<std::uint8_t*>(be.allocate(ones.size()));
     if (ones_ != nullptr) be.release(ones_);
     ones_ = memory;
     ones_lanes_ = lanes;
-    be.upload_bytes(std::vector<std::uint8_t>(static_cast<std::size_t>(lanes * patch), 1), ones_);
+    be.upload_bytes(ones, ones_);
     moved = true;
   }
   if (!moved) return;

@@ -76,6 +76,16 @@ std::vector<Check> compare_history(Experiment& e, const Subject& subject) {
                                    [&](const RecordedSeries& s) { return s.id == one.id; });
     checks.push_back(compare_series(one, same == before.series.end() ? nullptr : &*same));
   }
+  for (const RecordedSeries& one : before.series) {
+    const bool here = std::any_of(now.series.begin(), now.series.end(),
+                                  [&](const RecordedSeries& s) { return s.id == one.id; });
+    if (here) continue;
+    Check c = measured(fmt::format("drift of '{}'", one.id), "largest drift of a parameter",
+                       std::numeric_limits<double>::quiet_NaN(), kFail, "of scale",
+                       "this series was recorded and is not among the data now");
+    c.verdict = Verdict::could_not_run;
+    checks.push_back(std::move(c));
+  }
   return checks;
 }
 

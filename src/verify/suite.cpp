@@ -67,10 +67,16 @@ std::vector<Item> items_of(const Experiment& e) {
   add("correctness", "eager against float64", eager_is_exact);
   std::vector<Subject> all = e.subjects();
   all.insert(all.begin(), eager);
-  // What is looked at more closely: what is to be deployed, where the suite runs it.
-  const Subject chosen = std::find(all.begin(), all.end(), e.in_force()) != all.end()
-                             ? e.in_force()
-                             : Subject{Mode::reduce_overhead, Precision::float32};
+  // What is looked at more closely: what is to be deployed.
+  const bool covered = std::find(all.begin(), all.end(), e.in_force()) != all.end();
+  const Subject chosen =
+      covered ? e.in_force() : Subject{Mode::reduce_overhead, Precision::float32};
+  if (!covered) {
+    add("environment", "mode in force", [](Experiment& x) -> std::vector<Check> {
+      throw Error(ExitStatus::verification_failed, "not_covered",
+                  x.in_force().label() + " is in force, and this suite does not run it");
+    });
+  }
   for (const Subject& s : all) {
     const std::string label = s.label();
     if (!(s == eager)) {
@@ -99,10 +105,8 @@ std::vector<Item> items_of(const Experiment& e) {
   }
   add("determinism", kSecondProcess, same_in_another_process);
   add("stability", "", memory_returns);
-  if (!e.quick()) {
-    for (const std::string& folder : e.options.golden) {
-      add("golden", "", [folder](Experiment& x) { return golden(x, folder); });
-    }
+  for (const std::string& folder : e.options.golden) {
+    add("golden", "", [folder](Experiment& x) { return golden(x, folder); });
   }
   if (e.options.suite == Suite::soak) {
     add("stability", e.in_force().label(),

@@ -375,6 +375,14 @@ TEST_F(Run, WhatChangesAForecastChangesItsKey) {
   impl.content_hash = "another";
   Forecaster by_model(another);
   EXPECT_EQ(backtest::run(market, by_model, options).statistics.cache_hits, 0U);
+  // The same weights under another config.json.
+  Toto1Config config = toto::test::spec_config();
+  config.scale_factor_exponent = 9;
+  const Model reconfigured = toto::test::make_model(config, false, {}, 0);
+  const Model original = toto::test::make_model(toto::test::spec_config(), false, {}, 0);
+  const_cast<Model::Impl&>(reconfigured.impl()).content_hash = original.impl().content_hash;
+  Forecaster by_config(reconfigured);
+  EXPECT_EQ(backtest::run(market, by_config, options).statistics.cache_hits, 0U);
   LoadOptions eager;
   eager.mode = Mode::eager;
   Forecaster by_mode(toto::test::make_model(toto::test::spec_config(), false, {}, 0, eager));

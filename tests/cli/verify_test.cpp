@@ -107,6 +107,36 @@ TEST_F(Verify, HistoryOfOtherData) {
   EXPECT_EQ(json::parse(broken.out)["checks"][0]["verdict"], "could not run");
 }
 
+TEST_F(Verify, HistoryOfASeriesThatIsGone) {
+  write("in.csv", two_columns(96));
+  ASSERT_EQ(verify({"--data", "in.csv", "--record", "h.json", "--only", "history"}).status, 3);
+  json history = json::parse(read_file(path("h.json")));
+  json gone = history["series"][0];
+  gone["id"] = "gone";
+  history["series"].push_back(gone);
+  write("more.json", history.dump());
+  const Result result =
+      verify({"--data", "in.csv", "--against", "more.json", "--only", "history", "--json"});
+  const json report = json::parse(result.out);
+  const json& last = report["checks"].back();
+  EXPECT_EQ(last["verdict"], "could not run");
+  EXPECT_THAT(last["name"], testing::HasSubstr("gone"));
+}
+
+TEST_F(Verify, GoldenFoldersArePartOfEverySuite) {
+  const Result result = verify({"--golden", tiny_model(), "--only", "golden", "--json"});
+  const json checks = json::parse(result.out)["checks"];
+  ASSERT_FALSE(checks.empty());
+  EXPECT_EQ(checks[0]["group"], "golden");
+  EXPECT_EQ(checks[0]["verdict"], "holds");
+}
+
+TEST_F(Verify, WhatIsInForceAndNotRunIsNoVerdict) {
+  const Result result = verify({"--precision", "float64", "--only", "environment", "--json"});
+  const json report = json::parse(result.out);
+  EXPECT_THAT(failed(report), testing::Contains("environment: mode in force"));
+}
+
 TEST_F(Verify, NameThatNothingReadsAndDamagedPlan) {
   std::filesystem::create_directory(folder_ / "plans");
   std::filesystem::permissions(folder_ / "plans", std::filesystem::perms::owner_all);
