@@ -3,6 +3,7 @@
 // interruption, broken files named among good ones.
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -153,7 +154,15 @@ TEST_F(Backtest, KilledAtTwentyMomentsItEndsWithTheSameBytes) {
   std::uniform_real_distribution<double> share(0, 1);
   int killed = 0;
   int tries = 0;
-  while (killed < 20 && tries++ < 60) {
+  // At the end some work of a killed run must be there to go on from.
+  const auto kept = [&] {
+    if (!std::filesystem::exists(path("parts/cache"))) return false;
+    const std::filesystem::directory_iterator files(path("parts/cache"));
+    return std::any_of(begin(files), end(files), [](const auto& file) {
+      return !file.path().filename().string().starts_with(".");
+    });
+  };
+  while ((killed < 20 || !kept()) && tries++ < 90) {
     const pid_t process = start(with("parts"));
     std::this_thread::sleep_for(took * share(random));
     kill(process, SIGKILL);
@@ -164,7 +173,7 @@ TEST_F(Backtest, KilledAtTwentyMomentsItEndsWithTheSameBytes) {
       std::filesystem::remove_all(path("parts"));
     }
   }
-  EXPECT_EQ(killed, 20);
+  EXPECT_GE(killed, 20);
   ASSERT_EQ(run(with("parts")).status, 0);
   EXPECT_GT(json("parts/run.json").at("cache_hits"), 0);
   EXPECT_EQ(results("parts"), results("whole"));

@@ -12,8 +12,8 @@
 
 namespace toto::test {
 
-/// The patterns of the schema are extended regular expressions too. (std::regex does not get through
-/// g++ 12 with -Werror and a sanitizer.)
+/// The patterns of the schema are extended regular expressions too. (std::regex does not get
+/// through g++ 12 with -Werror and a sanitizer.)
 inline bool looks_like(const std::string& text, const std::string& pattern) {
   regex_t compiled;
   if (::regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0) return false;
