@@ -102,6 +102,8 @@ def main():
     if on_device:
         batch = MaskedTimeseries(*(part.cuda() if isinstance(part, torch.Tensor) else part for part in batch))
 
+    torch._dynamo.config.recompile_limit = 64  # four models share their code: none may fall back to eager
+    # capture_scalar_outputs, which its log asks for at `.item()`, makes compilation fail (torch 2.13).
     subjects = {mode: subject(options.model, mode, options.device) for mode in options.modes.split(",")}
     times = {mode: [] for mode in subjects}
     warm_up = {}

@@ -52,7 +52,7 @@ struct BenchRow {
   double operations = 0;                             ///< of one forecast; a multiply-add is two
   double weight_bytes = 0;                           ///< of one forecast
   double percent_of_compute = 0;  ///< of the measured multiply-add rate of the type, at the median
-  double percent_of_memory = 0;   ///< of the measured read rate, at the median
+  double percent_of_memory = 0;   ///< of the best measured read rate, at the median
   double series_per_second = 0;
   std::uint64_t peak_rss = 0;  ///< bytes, of the process while this row ran
   Counters counters;           ///< after all runs
@@ -64,7 +64,8 @@ struct MachineRates {
   int threads = 0;
   double float32_per_second = 0;  ///< operations; a multiply-add is two
   double bfloat16_per_second = 0;
-  double read_bytes_per_second = 0;
+  double read_bytes_per_second = 0;        ///< at best
+  double usual_read_bytes_per_second = 0;  ///< in the median: neighbours share the memory
   double jitter = 1;  ///< p99 / p50 of a loop of 5 ms that reads no memory: what this machine does
                       ///< to any program
 };

@@ -54,8 +54,7 @@ struct Block {
   [[nodiscard]] std::int32_t rows() const { return trajectories * variates * tokens; }
 };
 
-/// A batch where a device reads it: see backend/recorder.h.
-struct LiveBatch;
+struct LiveBatch;  // below
 
 /// How many rows an operation works on.
 struct Rows {

@@ -59,7 +59,7 @@ class Recorder {
   /// Gives up a recording that has begun.
   virtual void abandon() noexcept = 0;
   /// Plays it and waits for its end. Throws Error device_failed (70). Returns the seconds between
-  /// its first and its last operation, by the device's clock, where `timed`; else 0.
+  /// its first and its last operation, by the device's clock.
   virtual double play(const Recording& recording) = 0;
 
   // --- operations that only recordings have ---

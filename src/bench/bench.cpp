@@ -9,6 +9,7 @@
 
 #include "backend/cpu/ceilings.h"
 #include "bench/process.h"
+#include "core/cpu_info.h"
 #include "model/model_impl.h"
 
 namespace toto {
@@ -106,6 +107,8 @@ void raise(MachineRates& machine, const MachineRates& again) {
   machine.bfloat16_per_second = std::max(machine.bfloat16_per_second, again.bfloat16_per_second);
   machine.read_bytes_per_second =
       std::max(machine.read_bytes_per_second, again.read_bytes_per_second);
+  machine.usual_read_bytes_per_second =
+      (machine.usual_read_bytes_per_second + again.usual_read_bytes_per_second) / 2;
   machine.jitter = std::min(machine.jitter, again.jitter);
 }
 
@@ -166,6 +169,7 @@ MachineRates measure_machine(int threads) {
   machine.float32_per_second = ceilings.f32_flops;
   machine.bfloat16_per_second = ceilings.bf16_flops;
   machine.read_bytes_per_second = ceilings.read_bytes;
+  machine.usual_read_bytes_per_second = ceilings.usual_read_bytes;
   machine.jitter = ceilings.jitter;
   return machine;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operating system says about this process and this machine.
+// What the operating system says about the memory of this process.
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 namespace toto {
 
@@ -12,6 +11,5 @@ namespace toto {
 void reset_peak_rss();
 /// Bytes.
 std::uint64_t peak_rss();
-std::string processor_name();
 
 }  // namespace toto

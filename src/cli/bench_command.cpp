@@ -66,6 +66,7 @@ ordered_json to_json(const BenchReport& report) {
             {"float32_gflops", m.float32_per_second / 1e9},
             {"bfloat16_gflops", m.bfloat16_per_second / 1e9},
             {"read_gb_per_second", m.read_bytes_per_second / 1e9},
+            {"usual_read_gb_per_second", m.usual_read_bytes_per_second / 1e9},
             {"jitter", m.jitter}}},
           {"rows", rows}};
 }
@@ -83,10 +84,10 @@ double earlier(const nlohmann::json& report, const BenchRow& row) {
 std::string to_text(const BenchReport& report, const nlohmann::json* before) {
   const MachineRates& m = report.machine;
   std::string text = fmt::format(
-      "{}, {}, {} threads: {:.0f} GFLOP/s float32, {:.0f} bfloat16, {:.1f} GB/s read, p99/p50 "
-      "of an empty loop {:.2f}\nmodel {}\n\n",
+      "{}, {}, {} threads: {:.0f} GFLOP/s float32, {:.0f} bfloat16, {:.1f} GB/s read at "
+      "best and {:.1f} usually, p99/p50 of an empty loop {:.2f}\nmodel {}\n\n",
       m.processor, m.isa, m.threads, m.float32_per_second / 1e9, m.bfloat16_per_second / 1e9,
-      m.read_bytes_per_second / 1e9, m.jitter, report.model);
+      m.read_bytes_per_second / 1e9, m.usual_read_bytes_per_second / 1e9, m.jitter, report.model);
   text += fmt::format("{:22} {:26} {:>5} {:>11} {:>9} {:>9} {:>6} {:>10} {:>9} {:>8} {:>8}{}\n",
                       "workload", "as", "runs", "median ms", "p95", "p99", "spread", "series/s",
                       "% compute", "% memory", "RSS MiB", before != nullptr ? "   before" : "");

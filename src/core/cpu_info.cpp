@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "core/status_file.h"
+
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -42,6 +44,11 @@ int available_cores() {
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(CPU_COUNT(&set), 1);
 #endif
   return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+}
+
+std::string processor_name() {
+  const std::string name = status_field("/proc/cpuinfo", "model name");
+  return name.empty() ? "unknown processor" : name;
 }
 
 }  // namespace toto

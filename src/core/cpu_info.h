@@ -2,6 +2,8 @@
 // What this machine offers, as far as it decides how work is done: cores and vector instructions.
 #pragma once
 
+#include <string>
+
 namespace toto {
 
 /// Instruction sets that the processor and the operating system both support. Each one includes all
@@ -18,5 +20,8 @@ const CpuFeatures& cpu_features();
 
 /// Cores that this process may run on (its affinity), at least 1.
 int available_cores();
+
+/// As the system calls it, for reports.
+std::string processor_name();
 
 }  // namespace toto

@@ -107,6 +107,7 @@ class Engine {
            Sink& sink);
 
   void count(Counters& counters) const;
+  [[nodiscard]] std::uint64_t graph_fallbacks() const { return graph_fallbacks_; }
 
  private:
   /// The series that go through the network together.

@@ -103,11 +103,11 @@ struct Forecaster::Impl {
   }
 
   /// Tells the plan cache about a shape that had to be planned.
-  void remember_shape(std::span<const Series> series, const Generation& g) {
+  void remember_shape(std::span<const Series> series) {
     PlanShape shape;
     shape.batch = static_cast<std::uint32_t>(series.size());
-    shape.horizon = static_cast<std::uint32_t>(g.horizon);
-    shape.samples = static_cast<std::uint32_t>(g.trajectories);
+    shape.horizon = static_cast<std::uint32_t>(generation.horizon);
+    shape.samples = static_cast<std::uint32_t>(generation.trajectories);
     for (const Series& s : series) {
       shape.variates = std::max(shape.variates, static_cast<std::uint32_t>(s.variates));
       shape.context = std::max(shape.context, static_cast<std::uint32_t>(s.steps));
@@ -140,7 +140,14 @@ struct Forecaster::Impl {
 
   void run(std::span<const Series> series, const ForecastOptions& options,
            std::span<Forecast> out) {
-    collector.reset(series, options, levels, out);
+    collector.reset(series, options, levels, out);  // knows whether anything is drawn
+    generation.horizon = options.horizon;
+    generation.mean = options.mean_only;
+    const auto samples = static_cast<std::int32_t>(options.num_samples);
+    generation.trajectories = options.mean_only ? 1 : collector.sampled() ? samples : 0;
+    generation.cached = options.decode == Decode::cached;
+    generation.seed = options.seed;
+    generation.align = options.align;
     engine.run(series, generation, limits, collector);
   }
 
@@ -159,20 +166,24 @@ struct Forecaster::Impl {
     }
   }
 
-  /// What must not happen after warm-up, and did.
-  void tell_if_not_steady(const Counters& before) {
-    Counters now;
-    plans.count(now);
-    engine.count(now);
+  /// What must not grow after warm-up.
+  struct Growth {
+    std::uint64_t builds, allocations, fallbacks;
+  };
+  [[nodiscard]] Growth growth() const {
+    return {plans.builds(), plans.allocations(), engine.graph_fallbacks()};
+  }
+  void tell_if_not_steady(const Growth& before) const {
+    const Growth now = growth();
     const auto tell = [&](std::string_view what, std::uint64_t then, std::uint64_t count) {
       if (count == then || !warning) return;
       std::string line = fmt::format("after warm-up: {} {}", count - then, what);
-      if (!now.builds.empty()) line += fmt::format(" ({})", now.builds.back());
+      if (now.builds > 0) line += fmt::format(" ({})", plans.last_reason());
       warning(line);
     };
-    tell("plans built", before.plan_builds, now.plan_builds);
+    tell("plans built", before.builds, now.builds);
     tell("allocations of working memory", before.allocations, now.allocations);
-    tell("graph fallbacks", before.graph_fallbacks, now.graph_fallbacks);
+    tell("graph fallbacks", before.fallbacks, now.fallbacks);
   }
 
   static constexpr std::size_t kLatencies = 1024;
@@ -231,25 +242,10 @@ void Forecaster::forecast(std::span<const Series> series, const ForecastOptions&
   double seconds = 0;
   {
     const Stopwatch watch(seconds);
-    Collector& collector = impl_->collector;
-    collector.reset(series, options, levels, out);  // knows whether anything is drawn
-    Generation& generation = impl_->generation;
-    generation.horizon = options.horizon;
-    generation.mean = options.mean_only;
-    const auto samples = static_cast<std::int32_t>(options.num_samples);
-    generation.trajectories = options.mean_only ? 1 : collector.sampled() ? samples : 0;
-    generation.cached = options.decode == Decode::cached;
-    generation.seed = options.seed;
-    generation.align = options.align;
-    const std::uint64_t builds = impl_->plans.builds();
-    Counters before;
-    if (impl_->strict && impl_->warmed) {
-      impl_->plans.count(before);
-      impl_->engine.count(before);
-    }
-    impl_->engine.run(series, generation, impl_->limits, collector);
+    const Impl::Growth before = impl_->growth();
+    impl_->run(series, options, out);
     if (impl_->strict && impl_->warmed) impl_->tell_if_not_steady(before);
-    if (impl_->plans.builds() != builds) impl_->remember_shape(series, generation);
+    if (impl_->plans.builds() != before.builds) impl_->remember_shape(series);
   }
   if (impl_->compute_twice) impl_->check_deterministic(series, options, out);
   impl_->remember(seconds);

@@ -32,6 +32,9 @@ class PlanTable {
   [[nodiscard]] std::uint64_t memory_limit() const { return options_.memory_limit; }
 
   [[nodiscard]] std::uint64_t builds() const { return builds_; }
+  [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
+  /// Why the newest plan was built; there must be one.
+  [[nodiscard]] const std::string& last_reason() const { return reasons_.back(); }
   /// Changes when memory that plans point into has moved.
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   /// Fills what belongs to plans.

@@ -2,8 +2,7 @@
 // Shapes to warm up for, as they are written on a command line.
 #include <fmt/format.h>
 
-#include <charconv>
-
+#include "core/sizes.h"
 #include "toto/forecast.hpp"
 
 namespace toto {
@@ -18,16 +17,7 @@ constexpr std::size_t kMaxNumber = 10'000'000;
 }
 
 WarmupShape parse_shape(std::string_view text) {
-  std::vector<std::size_t> numbers;
-  for (std::string_view rest = text;; rest.remove_prefix(1)) {
-    std::size_t n = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), n);
-    if (error != std::errc() || n == 0 || n > kMaxNumber) refuse(text);
-    numbers.push_back(n);
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-    if (rest.empty()) break;
-    if (rest.front() != 'x') refuse(text);
-  }
+  std::vector<std::size_t> numbers = parse_sizes(text, kMaxNumber);
   if (numbers.size() < 2 || numbers.size() > 4) refuse(text);
   numbers.resize(4, 1);
   return {numbers[0], numbers[1], numbers[2], numbers[3]};

@@ -201,7 +201,8 @@ std::vector<TimeTick> TimeAxis::step_ticks(const LabelRoom& room) const {
   const std::int64_t span = times_.back() - times_.front();
   for (std::int64_t power = 1;; power *= 10) {
     for (const std::int64_t step : {power, 2 * power, 5 * power}) {
-      if (static_cast<double>(span / step) > wanted) continue;
+      const std::int64_t count = span / step;
+      if (static_cast<double>(count) > wanted) continue;
       std::vector<TimeTick> ticks;
       const std::int64_t first = (times_.front() + step - 1) / step * step;
       for (std::int64_t at = first; at <= times_.back(); at += step) {

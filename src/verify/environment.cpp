@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "core/cpu_info.h"
 #include "model/checkpoint.h"
@@ -65,15 +64,6 @@ Check threads(const Experiment& e) {
   return c;
 }
 
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
-
 }  // namespace
 
 std::vector<Check> environment(Experiment& e) {
@@ -95,7 +85,7 @@ void describe_environment(Experiment& e, VerifyReport& report) {
   }
   auto& lines = report.environment;
   lines.emplace_back("backend", o.load.backend);
-  lines.emplace_back("processor", processor());
+  lines.emplace_back("processor", processor_name());
   lines.emplace_back("cores", fmt::format("{}", available_cores()));
   for (const SettingLine& line : o.settings) {
     lines.emplace_back(line.name, fmt::format("{} ({})", line.value, describe(line.origin)));

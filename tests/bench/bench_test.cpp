@@ -53,6 +53,8 @@ TEST(Bench, ReportsEverySubjectOfEveryWorkload) {
   EXPECT_EQ(report.machine.threads, 1);
   EXPECT_GT(report.machine.float32_per_second, 1e9);
   EXPECT_GT(report.machine.read_bytes_per_second, 1e8);
+  EXPECT_GT(report.machine.usual_read_bytes_per_second, 1e8);
+  EXPECT_LE(report.machine.usual_read_bytes_per_second, report.machine.read_bytes_per_second);
   EXPECT_GE(report.machine.jitter, 1);
   ASSERT_EQ(report.rows.size(), 4U);
   std::set<std::pair<std::string, std::string>> names;

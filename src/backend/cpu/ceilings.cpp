@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <vector>
 
 #include "backend/cpu/ceiling_kernels.h"
 #include "backend/cpu/pages.h"
@@ -17,25 +18,30 @@ using Clock = std::chrono::steady_clock;
 // Results go here, so that no compiler can leave the loops out.
 std::atomic<float> sink{0};
 
-/// Repeats work(thread) on the whole team for about `seconds`; the shortest time of one repetition.
+struct Times {
+  double shortest, median;
+};
+
+/// Repeats work(thread) on the whole team for about `seconds`; times of one repetition.
 template <typename Work>
-double shortest(ThreadTeam& team, double seconds, const Work& work) {
+Times repeat(ThreadTeam& team, double seconds, const Work& work) {
   const auto begin = Clock::now();
-  double best = 1e30;
+  std::vector<double> times;
   do {
     const auto start = Clock::now();
     team.run(team.size(), work);
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   } while (std::chrono::duration<double>(Clock::now() - begin).count() < seconds);
-  return best;
+  std::sort(times.begin(), times.end());
+  return {times.front(), times[times.size() / 2]};
 }
 
 double peak(ThreadTeam& team, const PeakLoop& loop, double seconds) {
   constexpr std::size_t kSteps = 50000;  // about 0.2 ms: longer than a fork, shorter than a slice
-  const double time = shortest(team, seconds, [&](int) noexcept {
+  const Times time = repeat(team, seconds, [&](int) noexcept {
     sink.store(loop.run(kSteps), std::memory_order_relaxed);
   });
-  return team.size() * loop.flops * kSteps / time;
+  return team.size() * loop.flops * kSteps / time.shortest;
 }
 
 /// How unsteady the machine is by itself: other work on it, time stolen by a hypervisor.
@@ -69,13 +75,14 @@ Ceilings measure_ceilings(ThreadTeam& team, Isa isa, double seconds) {
   team.run(team.size(), [&](int thread) noexcept {  // pages come into being where they are read
     std::fill(floats + part(thread).begin * kPiece, floats + part(thread).end * kPiece, 1.0F);
   });
-  const double time = shortest(team, 0.5 * seconds, [&](int thread) noexcept {
+  const Times time = repeat(team, 0.5 * seconds, [&](int thread) noexcept {
     const Range mine = part(thread);
     sink.store(
         kernels.read(floats + mine.begin * kPiece, static_cast<std::size_t>(mine.size()) * kPiece),
         std::memory_order_relaxed);
   });
-  c.read_bytes = static_cast<double>(kBytes) / time;
+  c.read_bytes = static_cast<double>(kBytes) / time.shortest;
+  c.usual_read_bytes = static_cast<double>(kBytes) / time.median;
   c.jitter = measure_jitter(team, kernels.f32);
   return c;
 }

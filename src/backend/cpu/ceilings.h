@@ -12,8 +12,9 @@ struct Ceilings {
   double f32_flops = 0;  // multiply-adds of float32, two operations each, per second
   double bf16_flops =
       0;  // of bfloat16 products, where the instruction set has them, else f32_flops
-  double read_bytes = 0;  // read from memory, per second
-  double jitter = 1;      // p99 / p50 of a loop of a few milliseconds that reads no memory
+  double read_bytes = 0;        // read from memory, per second
+  double usual_read_bytes = 0;  // the same in the median: what a neighbour leaves
+  double jitter = 1;            // p99 / p50 of a loop of a few milliseconds that reads no memory
 };
 
 /// The best of several short measurements: others on the machine only ever slow one down. Takes
