@@ -8,9 +8,9 @@
 
 #include <chrono>
 #include <fstream>
-#include <string_view>
 #include <utility>
 
+#include "core/status_file.h"
 #include "model/backend_choice.h"
 #include "model/checkpoint.h"
 #include "model/model_impl.h"
@@ -67,13 +67,10 @@ double Laboratory::used_by_others() const {
 std::uint64_t Laboratory::resident() const {
   ::malloc_trim(0);
   // The first of them counts pages; the figure of the second may lag behind by some for each core.
-  for (const auto& [path, key] :
-       {std::pair{"/proc/self/smaps_rollup", "Rss:"}, std::pair{"/proc/self/status", "VmRSS:"}}) {
-    std::ifstream file(path);
-    const std::string_view name = key;
-    for (std::string line; std::getline(file, line);) {
-      if (line.starts_with(name)) return std::stoull(line.substr(name.size())) * 1024;
-    }
+  for (const auto& [file, name] :
+       {std::pair{"/proc/self/smaps_rollup", "Rss"}, std::pair{"/proc/self/status", "VmRSS"}}) {
+    const std::string kibibytes = status_field(file, name);
+    if (!kibibytes.empty()) return std::stoull(kibibytes) * 1024;
   }
   throw Error(ExitStatus::internal, "not_measured",
               "the system does not say how much memory is used", "/proc/self/status");
