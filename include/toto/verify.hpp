@@ -120,13 +120,15 @@ struct VerifyOptions {
   LoadOptions load;  ///< backend, threads, and the mode and type that are to be deployed
   std::vector<SettingLine> settings;           ///< shown in the report
   std::vector<std::string> unknown_variables;  ///< TOTO_* names that nothing reads
-  std::string plan_cache_dir;
-  CachePolicy plan_cache = CachePolicy::never;
+  /// Memory limit, number of plans and plan cache in force: every forecaster of a mode is made with
+  /// them. The plan cache is read and never written: odd shapes must not drive out a service's.
+  ForecasterOptions forecaster;
   std::uint64_t seed = 0;
   std::span<const Series> data;     ///< the user's series, targets only; empty: series made here
   std::string data_name;            ///< for the report
-  std::vector<std::string> golden;  ///< folders, part of `full` and `soak`
-  std::string record;               ///< file to leave the forecasts' parameters in; empty: none
+  std::vector<std::string> golden;  ///< folders; part of every suite
+  std::string record;               ///< file to leave the forecasts' parameters in; empty: none.
+                                    ///< One that is there is replaced only by a whole run that held
   std::string against;              ///< such a file of an earlier run; empty: none
   double soak_seconds = 600;
   std::string only;     ///< runs only the items whose name contains this; the report is partial
@@ -141,11 +143,11 @@ struct VerifyOptions {
 
 /// Runs a suite. A check that throws is a check that could not run, and so is one for which a
 /// function above is missing; neither is skipped. Throws Error: model errors as Model::load does,
-/// interrupted (130), write_failed (74) for `record`.
+/// interrupted (130).
 VerifyReport verify_suite(const VerifyOptions& options);
 
-/// Parameters and trajectories of fixed requests in every mode, as bytes, to be compared with those
-/// of another process.
+/// Digests of parameters, statistics and trajectories of fixed requests in every mode, to be
+/// compared with those of another process. Throws what a forecast throws.
 std::string verify_bits(const VerifyOptions& options);
 
 /// The report for a program (docs/verify.schema.json), for a text page and for a browser.

@@ -96,11 +96,8 @@ void add_verify(CLI::App& app, Session& session) {
   CLI::App* const command = add_command(
       app, session, "verify",
       "Says whether this build, on this machine, with this model and these series, may be "
-      "deployed: "
-      "exit status 0 if every check ran and held, 3 otherwise (docs/production.md). With --golden "
-      "and "
-      "without --suite it only compares this build with golden cases: folders of inputs and "
-      "outputs "
+      "deployed: exit status 0 if every check ran and held, 3 otherwise (docs/production.md). With "
+      "--golden alone it only compares this build with golden cases: folders of inputs and outputs "
       "that were exported from the official implementation (docs/verification.md).",
       "  toto verify --data bars/ --report verify.html\n"
       "  toto verify --suite full --model Datadog/Toto-Open-Base-1.0 --data bars/ --report v.md\n"

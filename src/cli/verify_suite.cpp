@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 
 #include "cli/allocations.h"
@@ -48,10 +49,28 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
   return files;
 }
 
+/// Files of the same columns give series of the same ids: those get the file's stem in front, as
+/// bars have it anyway.
+void tell_apart(std::vector<data::TimeSeries>& all, const std::vector<std::string>& stems) {
+  std::map<std::string, std::size_t> count;
+  for (const data::TimeSeries& series : all) ++count[series.id];
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (count[all[i].id] > 1) all[i].id = stems[i] + "/" + all[i].id;
+  }
+  count.clear();
+  for (const data::TimeSeries& series : all) {
+    if (++count[series.id] == 1) continue;
+    throw Error(ExitStatus::bad_data, "duplicate_id", "two series have this id",
+                fmt::format("series '{}'", series.id),
+                "ids address the random numbers: give files names of their own");
+  }
+}
+
 /// All series of all files. One that cannot be forecast is an error: verification leaves nothing
 /// out.
 std::vector<data::TimeSeries> read_all(const std::vector<std::string>& files, std::size_t patch) {
   std::vector<data::TimeSeries> all;
+  std::vector<std::string> stems;  // of each series
   for (const std::string& path : files) {
     data::CsvOptions options;
     options.context = 1 << 20;  // the past is what forecasts are held against
@@ -59,8 +78,12 @@ std::vector<data::TimeSeries> read_all(const std::vector<std::string>& files, st
     data::Dataset set = data::read_csv(path, options);
     for (const std::string& warning : set.warnings) warn(warning);
     if (!set.errors.empty()) throw set.errors.front().error;
-    for (data::TimeSeries& series : set.series) all.push_back(std::move(series));
+    for (data::TimeSeries& series : set.series) {
+      all.push_back(std::move(series));
+      stems.push_back(fs::path(path).stem().string());
+    }
   }
+  tell_apart(all, stems);
   return all;
 }
 
@@ -143,8 +166,10 @@ VerifyOptions options_of(const SuiteRequest& request, const Settings& settings,
   o.load = load_options(settings, session);
   o.settings = describe(settings);
   o.unknown_variables = unknown_variables();
-  o.plan_cache_dir = settings.plan_cache_dir.value;
-  o.plan_cache = settings.plan_cache.value;
+  o.forecaster.memory_limit = settings.memory_limit.value;
+  o.forecaster.max_plans = settings.max_plans.value;
+  o.forecaster.plan_cache_dir = settings.plan_cache_dir.value;
+  o.forecaster.plan_cache = settings.plan_cache.value;
   o.seed = settings.seed.value;
   o.golden = request.golden;
   o.record = request.record;

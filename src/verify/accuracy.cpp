@@ -8,6 +8,7 @@
 
 #include "forecast/mixture.h"
 #include "verify/groups.h"
+#include "verify/without_parameters.h"
 
 namespace toto::verify {
 namespace {
@@ -16,7 +17,8 @@ constexpr double kMean = 1e-6;  // of scale: the bound of parameters, docs/produ
 constexpr double kNoFarther = 1.25;
 constexpr double kBfloat16Mean = 0.01;
 constexpr std::size_t kNoiseSamples = 256;
-constexpr double kNoise = 2;  // 8 seeds: the ratio exceeds 2 by chance once in 5,000 runs
+// 8 seeds: sigma is above twice or below a quarter of its expectation by chance once in 4,000 runs.
+constexpr double kNoise = 2, kLeastNoise = 4;
 constexpr std::size_t kListedSeries = 12;
 
 void add_rows(Experiment& e, const Subject& subject, const std::vector<Forecast>& forecasts) {
@@ -80,11 +82,8 @@ double expected_noise(const Windows& windows, const std::vector<Forecast>& forec
   return std::sqrt(variance) / static_cast<double>(steps);
 }
 
-}  // namespace
-
-std::vector<Check> walk_forward(Experiment& e, const Subject& subject) {
-  const std::vector<Forecast> found = forecast_windows(e.model(subject), e.windows());
-  add_rows(e, subject, found);
+/// Quantiles against those of eager, and of float64.
+Check compare_quantiles(Experiment& e, const Subject& subject, const std::vector<Forecast>& found) {
   const std::vector<Forecast>& eager = e.eager_windows();
   const std::vector<Forecast>& exact = e.exact_windows();
   const double to_eager = mean_quantile_difference(found, eager);
@@ -97,23 +96,37 @@ std::vector<Check> walk_forward(Experiment& e, const Subject& subject) {
       "{:.6g}, eager {:.6g}",
       e.windows().all.size(), to_eager, to_exact, its, s.mae, base.mae);
   if (subject.precision == Precision::bfloat16) {
-    return {measured("walk-forward", "mean difference of quantiles to eager float32", to_eager,
-                     kBfloat16Mean, "of scale", "documented bound of bfloat16; " + why)};
+    return measured("walk-forward", "mean difference of quantiles to eager float32", to_eager,
+                    kBfloat16Mean, "of scale", "documented bound of bfloat16; " + why);
   }
   if (to_eager < kMean || its <= 0.5 * kMean) {
-    return {measured("walk-forward", "mean difference of quantiles to eager", to_eager, kMean,
-                     "of scale", "absolute criterion; " + why)};
+    return measured("walk-forward", "mean difference of quantiles to eager", to_eager, kMean,
+                    "of scale", "absolute criterion; " + why);
   }
-  return {measured("walk-forward", "mean distance of quantiles to float64 / that of eager",
-                   to_exact / its, kNoFarther, "x",
-                   "relative criterion, since eager itself is too far from float64; " + why)};
+  return measured("walk-forward", "mean distance of quantiles to float64 / that of eager",
+                  ratio(to_exact, its), kNoFarther, "x",
+                  "relative criterion, since eager itself is too far from float64; " + why);
+}
+
+}  // namespace
+
+std::vector<Check> walk_forward(Experiment& e, const Subject& subject) {
+  const Windows& windows = e.windows();
+  Forecaster forecaster = e.forecaster(subject);
+  const std::vector<Forecast> found = forecast_windows(forecaster, windows);
+  add_rows(e, subject, found);
+  std::vector<Check> checks = {compare_quantiles(e, subject, found)};
+  for (Check& c : without_parameters(forecaster, window_series(windows), window_options(windows),
+                                     found, "walk-forward, without parameters")) {
+    checks.push_back(std::move(c));
+  }
+  return checks;
 }
 
 std::vector<Check> sampling_noise(Experiment& e, const Subject& subject) {
   const Windows& windows = e.windows();
-  std::vector<Series> series;
-  for (const Window& w : windows.all) series.push_back(w.context.view());
-  Forecaster forecaster(e.model(subject));
+  const std::vector<Series> series = window_series(windows);
+  Forecaster forecaster = e.forecaster(subject);
   ForecastOptions options;
   options.horizon = windows.horizon;
   options.num_samples = kNoiseSamples;
@@ -138,11 +151,14 @@ std::vector<Check> sampling_noise(Experiment& e, const Subject& subject) {
   t.rows.push_back({subject.label(), fmt::format("{}", kNoiseSamples), fmt::format("{}", seeds),
                     fmt::format("{:.6g}", mean), fmt::format("{:.3g}", found),
                     fmt::format("{:.3g}", expected)});
-  return {measured("sampling noise",
-                   "sigma(MAE) over seeds / that expected of so many trajectories",
-                   found / expected, kNoise, "x",
-                   fmt::format("{:.3g} found, {:.3g} expected from the densities at the medians",
-                               found, expected))};
+  const std::string why = fmt::format(
+      "{:.3g} found, {:.3g} expected from the densities at the medians", found, expected);
+  return {
+      measured("sampling noise", "sigma(MAE) over seeds / that expected of so many trajectories",
+               ratio(found, expected), kNoise, "x", why),
+      measured("sampling noise, too little", "sigma(MAE) expected / that over seeds",
+               found > 0 ? ratio(expected, found) : std::nan(""), kLeastNoise, "x",
+               why + "; none at all would be the same draws for every seed")};
 }
 
 }  // namespace toto::verify

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "model/model_impl.h"
 
@@ -16,13 +17,13 @@ constexpr std::size_t kBatches[] = {1, 2, 7, 64};
 constexpr std::size_t kPatches = 8;
 
 Case context_case(std::size_t steps, std::size_t patch) {
-  Case c{fmt::format("context {}", steps), {}, patch, true, 1, {}};
+  Case c{fmt::format("context {}", steps), {}, patch, true, 1, {}, true};
   c.series.push_back(made_series(steps, steps));
   return c;
 }
 
 Case batch_case(std::size_t batch, std::size_t patch) {
-  Case c{fmt::format("batch {}", batch), {}, patch, true, 1, {}};
+  Case c{fmt::format("batch {}", batch), {}, patch, true, 1, {}, true};
   for (std::size_t i = 0; i < batch; ++i) {
     c.series.push_back(made_series(100 + i, batch > 8 ? patch : 1 + (i * 37) % (3 * patch)));
   }
@@ -31,7 +32,7 @@ Case batch_case(std::size_t batch, std::size_t patch) {
 
 /// Every fifth value missing, and a whole patch of one variate.
 Case mask_case(std::size_t patch) {
-  Case c{"masks", {made_series(200, 4 * patch, 3)}, 2 * patch, true, 1, {}};
+  Case c{"masks", {made_series(200, 4 * patch, 3)}, 2 * patch, true, 1, {}, true};
   OwnedSeries& s = c.series.front();
   for (std::size_t i = 0; i < s.values.size(); ++i) {
     const bool gap = i >= 5 * patch && i < 6 * patch;  // the second patch of variate 1
@@ -41,13 +42,13 @@ Case mask_case(std::size_t patch) {
 }
 
 Case group_case(std::size_t patch) {
-  Case c{"groups", {made_series(201, 3 * patch, 4)}, 2 * patch, true, 1, {}};
+  Case c{"groups", {made_series(201, 3 * patch, 4)}, 2 * patch, true, 1, {}, true};
   c.series.front().groups = {0, 1, 0, 1};
   return c;
 }
 
 Case covariate_case(std::size_t patch) {
-  Case c{"covariates", {made_series(202, 4 * patch, 3)}, 2 * patch, true, 1, {}};
+  Case c{"covariates", {made_series(202, 4 * patch, 3)}, 2 * patch, true, 1, {}, true};
   OwnedSeries& s = c.series.front();
   s.exogenous = 1;
   const OwnedSeries more = made_series(203, 2 * patch);
@@ -63,7 +64,8 @@ Case forced_case(const Model& eager, bool cached, std::size_t steps) {
          kPatches * patch,
          cached,
          2,
-         {}};
+         {},
+         true};
   ForecastOptions options;
   options.horizon = c.horizon;
   options.mean_only = true;
@@ -78,6 +80,20 @@ Case forced_case(const Model& eager, bool cached, std::size_t steps) {
     forced.push_back(mean.mean[t] + spread * std::sin(static_cast<float>(t) * 1.7F));
   }
   return c;
+}
+
+Record run(const Model& model, const Case& one, const ForecasterOptions& limits) {
+  const Toto1& net = *model.impl().net;
+  Generation g;
+  g.horizon = one.horizon;
+  g.trajectories = one.trajectories;
+  g.mean = one.forced.empty();
+  g.cached = one.cached;
+  for (const std::vector<float>& values : one.forced) g.forced.emplace_back(values);
+  PlanTable plans(net, limits);
+  RecordSink sink(one.forced.empty());
+  Engine(net, plans).run(views(one.series), g, {}, sink);
+  return std::move(sink.record);
 }
 
 }  // namespace
@@ -140,10 +156,16 @@ std::vector<Case> make_cases(const VerifyOptions& options, const Model& eager) {
   const auto patch = static_cast<std::size_t>(eager.info().patch_size);
   const bool quick = options.suite == Suite::quick;
   std::vector<Case> cases;
-  Case single{"single pass", {made_series(0, 8 * patch)}, patch, true, 1, {}};
+  Case single{"single pass", {made_series(0, 8 * patch)}, patch, true, 1, {}, true};
   cases.push_back(std::move(single));
-  for (const std::size_t steps : kLengths) cases.push_back(context_case(steps, patch));
-  for (const std::size_t batch : kBatches) cases.push_back(batch_case(batch, patch));
+  for (const std::size_t steps : kLengths) {
+    cases.push_back(context_case(steps, patch));
+    cases.back().with_float64 = !quick || steps != kLengths[std::size(kLengths) - 1];
+  }
+  for (const std::size_t batch : kBatches) {
+    cases.push_back(batch_case(batch, patch));
+    cases.back().with_float64 = !quick || batch != kBatches[std::size(kBatches) - 1];
+  }
   cases.push_back(mask_case(patch));
   cases.push_back(group_case(patch));
   cases.push_back(covariate_case(patch));
@@ -151,7 +173,7 @@ std::vector<Case> make_cases(const VerifyOptions& options, const Model& eager) {
     cases.push_back(forced_case(eager, cached, (quick ? 3 : 8) * patch));
   }
   if (!options.data.empty()) {
-    Case own{"your series", {}, patch, true, 1, {}};
+    Case own{"your series", {}, patch, true, 1, {}, true};
     const std::size_t most = quick ? 8 : 64;
     for (const Series& s : options.data.first(std::min(most, options.data.size()))) {
       own.series.push_back(cut(s, s.steps, quick ? 256 : 4096));
@@ -161,19 +183,11 @@ std::vector<Case> make_cases(const VerifyOptions& options, const Model& eager) {
   return cases;
 }
 
-Record run_case(const Model& model, const Case& one) {
-  const Toto1& net = *model.impl().net;
-  Generation g;
-  g.horizon = one.horizon;
-  g.trajectories = one.trajectories;
-  g.mean = one.forced.empty();
-  g.cached = one.cached;
-  for (const std::vector<float>& values : one.forced) g.forced.emplace_back(values);
-  PlanTable plans(net, {});
-  Recorder recorder(one.forced.empty());
+Record run_case_beside_others(const Model& exact, const Case& one) { return run(exact, one, {}); }
+
+Record run_case(const Model& model, const Case& one, const ForecasterOptions& limits) {
   const std::scoped_lock turn(model.impl().turn);
-  Engine(net, plans).run(views(one.series), g, {}, recorder);
-  return std::move(recorder.record);
+  return run(model, one, limits);
 }
 
 }  // namespace toto::verify

@@ -39,12 +39,18 @@ struct Case {
   /// Teacher forcing: what takes the place of predictions, [trajectories][V][R*P] of each series.
   /// Empty: means are fed back.
   std::vector<std::vector<float>> forced;
+  /// The longest and the widest case are held against `eager` alone in the quick suite: in float64
+  /// they would take as long as all others.
+  bool with_float64 = true;
 };
 
 /// `eager` says what teacher forcing feeds back: its own mean trajectory, and one beside it.
 std::vector<Case> make_cases(const VerifyOptions& options, const Model& eager);
 
-Record run_case(const Model& model, const Case& one);
+/// With the memory limit and the number of plans that are given.
+Record run_case(const Model& model, const Case& one, const ForecasterOptions& limits);
+/// For a model on the reference backend, which needs no turns: may be called from several threads.
+Record run_case_beside_others(const Model& exact, const Case& one);
 
 std::vector<Series> views(const std::vector<OwnedSeries>& owned);
 

@@ -25,8 +25,9 @@ Check unknown_names(const VerifyOptions& options) {
 Check stale_plans(const VerifyOptions& options) {
   std::size_t stale = 0, valid = 0;
   std::string names;
-  if (options.plan_cache != CachePolicy::never && !options.plan_cache_dir.empty()) {
-    for (const PlanFile& file : list_plan_files(options.plan_cache_dir)) {
+  if (options.forecaster.plan_cache != CachePolicy::never &&
+      !options.forecaster.plan_cache_dir.empty()) {
+    for (const PlanFile& file : list_plan_files(options.forecaster.plan_cache_dir)) {
       if (file.state == PlanFileState::valid) {
         ++valid;
         continue;

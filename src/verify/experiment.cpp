@@ -2,11 +2,34 @@
 #include "verify/experiment.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <limits>
 
+#include "core/cpu_info.h"
 #include "model/model_impl.h"
 
 namespace toto::verify {
+namespace {
+
+/// Calls `unit(i)` for i below `count` on all cores. Throws what a unit throws, once all have
+/// ended.
+template <typename Unit>
+void on_all_cores(std::size_t count, const Unit& unit) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) unit(i);
+  };
+  std::vector<std::future<void>> others;
+  for (int core = 1; core < available_cores(); ++core) {
+    others.push_back(std::async(std::launch::async, work));
+  }
+  work();
+  for (std::future<void>& other : others) other.get();
+}
+
+}  // namespace
+
 const Model& Experiment::eager() {
   if (!eager_) eager_ = lab.load({Mode::eager, Precision::float32}, 0);
   return *eager_;
@@ -18,9 +41,28 @@ const Model& Experiment::model(const Subject& subject) {
     unload();
     model_ = lab.load(subject, 0);
     loaded_ = subject;
-    const Forecaster tuned(*model_);  // what max-autotune measures, it measures here
+    const Forecaster tuned = forecaster(*model_, subject);  // max-autotune measures here
   }
   return *model_;
+}
+
+Forecaster Experiment::forecaster(const Subject& subject) {
+  return forecaster(model(subject), subject);
+}
+
+Forecaster Experiment::forecaster(const Model& model, const Subject& subject) const {
+  ForecasterOptions o = options.forecaster;
+  if (o.plan_cache_dir.empty() || o.plan_cache == CachePolicy::never) return Forecaster(model, o);
+  // `only` reads what `prefer` would read, and writes nothing.
+  const bool must = o.plan_cache == CachePolicy::only && subject == in_force();
+  o.plan_cache = CachePolicy::only;
+  try {
+    return Forecaster(model, o);
+  } catch (const Error& error) {
+    if (must || error.code() != "plan_cache_miss") throw;
+  }
+  o.plan_cache = CachePolicy::never;
+  return Forecaster(model, o);
 }
 
 void Experiment::unload() {
@@ -36,18 +78,32 @@ const std::vector<Case>& Experiment::cases() {
 
 const std::vector<Record>& Experiment::eager_records() {
   if (eager_records_.empty()) {
-    for (const Case& one : cases()) eager_records_.push_back(run_case(eager(), one));
+    std::vector<Record> records;  // all or none, whatever is thrown
+    for (const Case& one : cases()) records.push_back(run_case(eager(), one, {}));
+    eager_records_ = std::move(records);
   }
   return eager_records_;
 }
 
-/// Everything that float64 is asked, since it is loaded once.
+/// Everything that float64 is asked, since it is loaded once. The plain loops have no threads of
+/// their own and keep nothing, so that cases can be computed side by side.
 void Experiment::run_exact() {
   if (!exact_records_.empty()) return;
   const std::vector<Case>& all = cases();
+  const Windows& held = windows();
   const Model exact = lab.load({Mode::planned, Precision::float64}, 0);
-  exact_windows_ = forecast_windows(exact, windows());
-  for (const Case& one : all) exact_records_.push_back(run_case(exact, one));
+  std::vector<Record> records(all.size());
+  std::vector<Forecast> forecasts;
+  on_all_cores(all.size() + 1, [&](std::size_t i) {
+    if (i == 0) {
+      Forecaster forecaster(exact);
+      forecasts = forecast_windows(forecaster, held);
+    } else if (all[i - 1].with_float64) {
+      records[i - 1] = run_case_beside_others(exact, all[i - 1]);
+    }
+  });
+  exact_windows_ = std::move(forecasts);
+  exact_records_ = std::move(records);
 }
 
 const std::vector<Record>& Experiment::exact_records() {
@@ -68,7 +124,10 @@ const Windows& Experiment::windows() {
 }
 
 const std::vector<Forecast>& Experiment::eager_windows() {
-  if (eager_windows_.empty()) eager_windows_ = forecast_windows(eager(), windows());
+  if (eager_windows_.empty()) {
+    Forecaster forecaster(eager());
+    eager_windows_ = forecast_windows(forecaster, windows());
+  }
   return eager_windows_;
 }
 
@@ -104,6 +163,15 @@ std::vector<Subject> Experiment::subjects() const {
     all.push_back({mode, Precision::bfloat16});
   }
   return all;
+}
+
+std::size_t patch_of(const Model& model) {
+  return static_cast<std::size_t>(model.info().patch_size);
+}
+
+double ratio(double mine, double its) {
+  if (!std::isfinite(mine) || !std::isfinite(its)) return std::numeric_limits<double>::quiet_NaN();
+  return mine == its ? 1 : mine / its;
 }
 
 Check measured(std::string name, std::string measure, double value, double bound, std::string unit,

@@ -6,9 +6,11 @@
 
 #include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "core/atomic_file.h"
 #include "verify/cases.h"
 #include "verify/laboratory.h"
 #include "verify/windows.h"
@@ -24,6 +26,10 @@ class Experiment {
   const Model& eager();
   /// Kept until another subject is asked for.
   const Model& model(const Subject& subject);
+  /// A forecaster of it, with the memory limit, the number of plans and the plan cache in force.
+  /// Throws Error (78) plan_cache_miss as a service would.
+  Forecaster forecaster(const Subject& subject);
+  [[nodiscard]] Forecaster forecaster(const Model& model, const Subject& subject) const;
   /// Lets go of the model that model() keeps.
   void unload();
   const std::vector<Case>& cases();
@@ -51,7 +57,10 @@ class Experiment {
 
   const VerifyOptions& options;
   const Laboratory& lab;
-  std::map<std::string, std::string> bits;  // of each subject, to be compared with another process
+  /// A digest for each series, of each subject: to be compared with another process.
+  std::map<std::string, std::vector<std::string>> bits;
+  std::unique_ptr<AtomicFile> record;  // what --record leaves, written but not yet in its place
+  bool failed = false;                 // a check that was run so far did not hold
   /// Tables that grow with the checks.
   std::map<std::string, VerifyTable> tables;
   std::vector<std::uint64_t> resident_after_unloading;  // bytes
@@ -69,6 +78,13 @@ class Experiment {
   std::future<std::string> second_;
   std::string second_bits_;
 };
+
+/// Steps in a token.
+std::size_t patch_of(const Model& model);
+
+/// `mine / its` of two distances; not a number where one is not finite, so that a bound on it
+/// cannot hold. Two distances of 0 are alike.
+double ratio(double mine, double its);
 
 /// A check that is filled in by its group; the runner adds group and reproduce.
 Check measured(std::string name, std::string measure, double value, double bound,

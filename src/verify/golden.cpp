@@ -28,9 +28,9 @@ Bounds bounds_of(const GoldenFolder& g) {
 }
 
 /// Parameters and values of a run, in the layout of the expected tensors.
-class Recorder final : public Sink {
+class GoldenSink final : public Sink {
  public:
-  Recorder(const GoldenFolder& g, std::size_t trajectories, std::size_t patch)
+  GoldenSink(const GoldenFolder& g, std::size_t trajectories, std::size_t patch)
       : batch_(g.batch), variates_(g.variates), trajectories_(trajectories), patch_(patch) {}
 
   struct Step {
@@ -38,6 +38,13 @@ class Recorder final : public Sink {
     std::vector<double> affine_loc, affine_scale;  // [N*B][V][P]
   };
 
+  /// Whoever looks at the rows of the network counts on all of them being there.
+  void expect_whole() { whole_ = true; }
+  void begin(std::size_t /*first*/, std::size_t count) override {
+    if (!whole_ || count == batch_) return;
+    throw Error(ExitStatus::internal, "out_of_memory", "a golden case does not fit at once", {},
+                "free memory, or export smaller cases");
+  }
   [[nodiscard]] bool wants_parameters(std::int32_t) const override { return true; }
 
   void parameters(const PatchView& at, std::span<const double> params, std::span<const double> loc,
@@ -87,6 +94,7 @@ class Recorder final : public Sink {
 
  private:
   std::size_t batch_, variates_, trajectories_, patch_;
+  bool whole_ = false;
 };
 
 class Case {
@@ -117,7 +125,7 @@ class Case {
                     d.expected, d.found});
   }
 
-  void compare_distribution(const std::string& prefix, const Recorder::Step& step,
+  void compare_distribution(const std::string& prefix, const GoldenSink::Step& step,
                             std::size_t rows) {
     static constexpr const char* kParts[] = {"df", "loc", "scale", "probs"};
     const bool mixture = net_.config().head == HeadKind::mixture;
@@ -149,10 +157,27 @@ class Case {
     one.observer = [&](std::int32_t layer, const void* hidden, bool trimmed) {
       compare_hidden(layer, hidden, trimmed, tokens, labels);
     };
-    Recorder recorder(g_, 1, patch_);
-    engine.run(series, one, {}, recorder);
+    GoldenSink recorder(g_, 1, patch_);
+    recorder.expect_whole();
+    Limits all;
+    all.rows =
+        std::max(all.rows, static_cast<std::int64_t>(g_.batch * g_.variates * (tokens + labels)));
+    engine.run(series, one, all, recorder);
     compare_statistics(loc, scale, tokens, labels);
     compare_distribution("prefill.dist.", recorder.steps.at(0), g_.batch);
+  }
+
+  void expect_shape(const GoldenTensor& tensor, const std::vector<std::size_t>& sizes) const {
+    (void)g_.at(tensor.name, std::vector<std::int64_t>(sizes.begin(), sizes.end()));
+  }
+
+  /// The third size of a tensor of hidden rows: with the label token or without it.
+  static std::size_t listed_tokens(const GoldenTensor& expected, std::size_t tokens,
+                                   std::size_t labels) {
+    const std::size_t all = tokens + labels;
+    return expected.shape.size() == 4 && expected.shape[2] == static_cast<std::int64_t>(all)
+               ? all
+               : tokens;
   }
 
   void compare_hidden(std::int32_t layer, const void* hidden, bool trimmed, std::size_t tokens,
@@ -166,7 +191,8 @@ class Case {
     std::vector<double> rows(lanes * kept * width);
     net_.backend().download(hidden, rows);
     // The file may or may not have the label token.
-    const std::size_t listed = expected->values.size() / (lanes * width);
+    const std::size_t listed = listed_tokens(*expected, tokens, labels);
+    expect_shape(*expected, {g_.batch, g_.variates, listed, width});
     std::vector<double> found;
     std::vector<float> wanted;
     for (std::size_t lane = 0; lane < lanes; ++lane) {
@@ -187,9 +213,11 @@ class Case {
   void compare_statistics(const std::vector<double>& loc, const std::vector<double>& scale,
                           std::size_t tokens, std::size_t labels) {
     const GoldenTensor* expected = g_.find("prefill.loc");
-    if (expected == nullptr || expected->shape.size() != 3) return;
+    if (expected == nullptr) return;
     const std::vector<std::int64_t> shape = expected->shape;
-    const auto listed = static_cast<std::size_t>(shape[2]);  // 1 for the global scaler
+    const std::size_t listed =
+        shape.size() == 3 && shape[2] == 1 ? 1 : tokens;  // 1 for the global scaler
+    expect_shape(*expected, {g_.batch, g_.variates, listed});
     std::vector<double> found_loc, found_scale;
     for (std::size_t lane = 0; lane < g_.batch * g_.variates; ++lane) {
       for (std::size_t t = 0; t < listed; ++t) {
@@ -212,7 +240,7 @@ class Case {
     g.trajectories = 1;
     g.mean = true;
     g.cached = cached;
-    Recorder recorder(g_, 1, patch_);
+    GoldenSink recorder(g_, 1, patch_);
     engine.run(series_, g, {}, recorder);
     std::vector<double> found, scales;
     for (std::size_t lane = 0; lane < g_.batch * g_.variates; ++lane) {
@@ -235,6 +263,11 @@ class Case {
     if (any == nullptr) return;
     const std::size_t patches = (g_.horizon + patch_ - 1) / patch_;
     const std::size_t rows = static_cast<std::size_t>(any->shape.empty() ? 0 : any->shape[0]);
+    if (rows == 0 || rows % g_.batch != 0) {
+      refuse_golden(g_.path, fmt::format("forced.samples has {} rows, expected a multiple of the "
+                                         "{} series",
+                                         rows, g_.batch));
+    }
     const GoldenTensor& samples = g_.at(
         "forced.samples", {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(g_.variates),
                            static_cast<std::int64_t>(patches * patch_)});
@@ -256,17 +289,17 @@ class Case {
     for (const auto& values : forced) g.forced.emplace_back(values);
     std::vector<Series> series = series_;
     for (Series& s : series) s.future_exogenous = {};  // they are in the forced values
-    Recorder recorder(g_, trajectories, patch_);
+    GoldenSink recorder(g_, trajectories, patch_);
     engine.run(series, g, {}, recorder);
     for (std::size_t i = 0; i < patches; ++i) {
-      const Recorder::Step& step = recorder.steps.at(static_cast<std::int32_t>(i));
+      const GoldenSink::Step& step = recorder.steps.at(static_cast<std::int32_t>(i));
       const std::string prefix = fmt::format("forced.step{:02d}.", i);
       compare_distribution(prefix, step, rows);
       compare_affine(prefix, step, rows);
     }
   }
 
-  void compare_affine(const std::string& prefix, const Recorder::Step& step, std::size_t rows) {
+  void compare_affine(const std::string& prefix, const GoldenSink::Step& step, std::size_t rows) {
     const std::vector<std::int64_t> shape = {static_cast<std::int64_t>(rows),
                                              static_cast<std::int64_t>(g_.variates)};
     std::vector<double> loc, scale;  // of the last step

@@ -17,19 +17,14 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kTextLimit = std::size_t{1} << 20;
 
-[[noreturn]] void malformed(const std::string& where, const std::string& message) {
-  throw Error(ExitStatus::bad_data, "invalid_golden", message, where,
-              "docs/verification.md describes the folder");
-}
-
 template <typename T>
 std::vector<T> read_as(const SafetensorsFile& file, const std::string& name, StoredType type,
                        const std::vector<std::int64_t>& shape) {
   const SafetensorsEntry& entry = file.at(name);
   if (entry.type != type || entry.shape != shape) {
-    malformed(file.path(),
-              fmt::format("tensor {} has an unexpected type or shape [{}], expected [{}]", name,
-                          fmt::join(entry.shape, ","), fmt::join(shape, ",")));
+    refuse_golden(file.path(),
+                  fmt::format("tensor {} has an unexpected type or shape [{}], expected [{}]", name,
+                              fmt::join(entry.shape, ","), fmt::join(shape, ",")));
   }
   std::vector<T> values(entry.bytes() / sizeof(T));
   file.read_bytes(name, std::as_writable_bytes(std::span(values)));
@@ -46,11 +41,11 @@ std::shared_ptr<const WeightSource> read_weights(const fs::path& folder,
                                ExitStatus::bad_data, path);
   if (!json.contains("weight_seed") || !json["weight_seed"].is_number_unsigned() ||
       !json.contains("tensor_order") || !json["tensor_order"].is_array()) {
-    malformed(path, "expected weight_seed and tensor_order");
+    refuse_golden(path, "expected weight_seed and tensor_order");
   }
   std::vector<std::string> order;
   for (const auto& name : json["tensor_order"]) {
-    if (!name.is_string()) malformed(path, "expected names in tensor_order");
+    if (!name.is_string()) refuse_golden(path, "expected names in tensor_order");
     order.push_back(name.get<std::string>());
   }
   return synthesise_weights(config, json["weight_seed"].get<std::uint64_t>(), std::move(order));
@@ -59,7 +54,9 @@ std::shared_ptr<const WeightSource> read_weights(const fs::path& folder,
 void read_inputs(const fs::path& folder, GoldenFolder& g) {
   const SafetensorsFile file((folder / "inputs.safetensors").string());
   const SafetensorsEntry& series = file.at("series");
-  if (series.shape.size() != 3) malformed(file.path(), "expected series of shape [B,V,T]");
+  if (series.shape.size() != 3 || series.elements() == 0) {
+    refuse_golden(file.path(), "expected series of shape [B,V,T], none of them 0");
+  }
   g.batch = static_cast<std::size_t>(series.shape[0]);
   g.variates = static_cast<std::size_t>(series.shape[1]);
   g.steps = static_cast<std::size_t>(series.shape[2]);
@@ -67,8 +64,9 @@ void read_inputs(const fs::path& folder, GoldenFolder& g) {
   g.mask = read_as<std::uint8_t>(file, "padding_mask", StoredType::u8, series.shape);
   g.groups = read_as<std::int32_t>(file, "id_mask", StoredType::i32, series.shape);
   if (const SafetensorsEntry* future = file.find("future_exogenous"); future != nullptr) {
-    if (future->shape.size() != 3)
-      malformed(file.path(), "expected future_exogenous of shape [B,E,horizon]");
+    if (future->shape.size() != 3 || future->shape[1] >= series.shape[1]) {
+      refuse_golden(file.path(), "expected future_exogenous of shape [B,E,horizon] with E below V");
+    }
     g.exogenous = static_cast<std::size_t>(future->shape[1]);
     g.future_exogenous =
         read_as<float>(file, "future_exogenous", StoredType::f32,
@@ -78,6 +76,11 @@ void read_inputs(const fs::path& folder, GoldenFolder& g) {
 }
 
 }  // namespace
+
+void refuse_golden(const std::string& where, const std::string& message) {
+  throw Error(ExitStatus::bad_data, "invalid_golden", message, where,
+              "docs/verification.md describes the folder");
+}
 
 const GoldenTensor* GoldenFolder::find(const std::string& name) const {
   for (const GoldenTensor& t : expected) {
@@ -89,10 +92,10 @@ const GoldenTensor* GoldenFolder::find(const std::string& name) const {
 const GoldenTensor& GoldenFolder::at(const std::string& name,
                                      const std::vector<std::int64_t>& shape) const {
   const GoldenTensor* tensor = find(name);
-  if (tensor == nullptr) malformed(path, fmt::format("expected.safetensors lacks {}", name));
+  if (tensor == nullptr) refuse_golden(path, fmt::format("expected.safetensors lacks {}", name));
   if (tensor->shape != shape) {
-    malformed(path, fmt::format("{} has shape [{}], expected [{}]", name,
-                                fmt::join(tensor->shape, ","), fmt::join(shape, ",")));
+    refuse_golden(path, fmt::format("{} has shape [{}], expected [{}]", name,
+                                    fmt::join(tensor->shape, ","), fmt::join(shape, ",")));
   }
   return *tensor;
 }
@@ -134,8 +137,8 @@ GoldenFolder read_golden_folder(const std::string& path) {
     g.expected.push_back(std::move(tensor));
   }
   const GoldenTensor* mean = g.find("mean.cached");
-  if (mean == nullptr || mean->shape.size() != 3 || mean->shape[2] < 1) {
-    malformed(path, "expected.safetensors lacks mean.cached of shape [B,V,horizon]");
+  if (mean == nullptr || mean->shape.size() != 3 || mean->values.empty()) {
+    refuse_golden(path, "expected.safetensors lacks mean.cached of shape [B,V,horizon]");
   }
   g.horizon = static_cast<std::size_t>(mean->shape[2]);
   read_inputs(folder, g);

@@ -44,6 +44,10 @@ struct GoldenFolder {
   [[nodiscard]] bool full_size() const;
 };
 
+/// Throws Error (65) invalid_golden.
+[[noreturn]] void refuse_golden(const std::string& where, const std::string& message);
+
+/// Throws Error: file_not_found (66), invalid_golden (65), and what its files throw.
 GoldenFolder read_golden_folder(const std::string& path);
 
 }  // namespace toto

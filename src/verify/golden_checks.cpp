@@ -23,7 +23,7 @@ std::vector<Check> golden(Experiment& e, const std::string& folder) {
       where = fmt::format("{} as {} at {}: {:.2g}, bound {:.0e}; {} comparisons", c.tensor,
                           c.execution, c.place, c.error, c.bound, one.checks.size());
     }
-    Check check = measured(one.folder, "largest error / its bound", worst, 1, "x", where);
+    Check check = measured("tensors", "largest error / its bound", worst, 1, "x", where);
     if (!one.holds()) check.verdict = Verdict::fails;
     checks.push_back(std::move(check));
   }

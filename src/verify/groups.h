@@ -30,13 +30,14 @@ VerifyReport run_suite(const VerifyOptions& options, const Laboratory& laborator
 std::vector<Check> eager_is_exact(Experiment& e);
 std::vector<Check> mode_is_eager(Experiment& e, const Subject& subject);
 
-// determinism.cpp
+// another_process.cpp
 std::vector<Check> same_in_another_process(Experiment& e);
+/// Digests of every mode, as a second process hands them over.
+std::string bits_of_all(Experiment& e);
+
+// determinism.cpp
 std::vector<Check> same_bits_again(Experiment& e, const Subject& subject);
 std::vector<Check> same_bits_by_threads(Experiment& e, const Subject& subject);
-std::vector<Check> draws_are_addressed(Experiment& e, const Subject& subject);
-/// Parameters and trajectories of every mode, as a second process hands them over.
-std::string bits_of_all(Experiment& e);
 
 // performance.cpp
 std::vector<Check> speed(Experiment& e, const Subject& subject);
@@ -59,6 +60,8 @@ void describe_environment(Experiment& e, VerifyReport& report);
 // history_checks.cpp
 std::vector<Check> compare_history(Experiment& e, const Subject& subject);
 std::vector<Check> record_history(Experiment& e, const Subject& subject);
+/// Writes what record_history() has made; an earlier record is replaced only where all is well.
+std::vector<Check> leave_record(Experiment& e);
 
 // golden_checks.cpp
 std::vector<Check> golden(Experiment& e, const std::string& folder);

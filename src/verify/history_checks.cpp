@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "core/atomic_file.h"
@@ -11,6 +13,7 @@
 #include "plan/plan_entry.h"
 #include "verify/groups.h"
 #include "verify/history.h"
+#include "verify/without_parameters.h"
 
 namespace toto::verify {
 namespace {
@@ -18,7 +21,8 @@ namespace {
 constexpr double kWarn = 1e-6, kFail = 1e-5;
 constexpr std::size_t kContext = 1024, kSeries = 256;
 
-History history_now(Experiment& e, const Subject& subject) {
+/// `checks`: that a forecast without parameters, which is what a service asks for, says the same.
+History history_now(Experiment& e, const Subject& subject, std::vector<Check>& checks) {
   const Model& model = e.model(subject);
   History now;
   now.program = fmt::format("toto {}", plan_program_version());
@@ -32,7 +36,9 @@ History history_now(Experiment& e, const Subject& subject) {
   ForecastOptions options;  // one patch: beyond it parameters depend on draws
   options.horizon = static_cast<std::size_t>(model.info().patch_size);
   options.keep_parameters = true;
-  std::vector<Forecast> forecasts = Forecaster(model).forecast(views(owned), options);
+  Forecaster forecaster = e.forecaster(subject);
+  std::vector<Forecast> forecasts = forecaster.forecast(views(owned), options);
+  checks = without_parameters(forecaster, views(owned), options, forecasts, "without parameters");
   for (std::size_t i = 0; i < owned.size(); ++i) {
     Sha256 hash;
     hash.update(std::as_bytes(std::span(owned[i].values)));
@@ -65,7 +71,8 @@ Check compare_series(const RecordedSeries& now, const RecordedSeries* before) {
 
 std::vector<Check> compare_history(Experiment& e, const Subject& subject) {
   const History before = read_history(e.options.against);
-  const History now = history_now(e, subject);
+  std::vector<Check> plain;
+  const History now = history_now(e, subject, plain);
   std::vector<Check> checks;
   checks.push_back(measured("model", "whether another checkpoint was recorded",
                             now.model_hash == before.model_hash ? 0 : 1, 0, {},
@@ -76,6 +83,7 @@ std::vector<Check> compare_history(Experiment& e, const Subject& subject) {
                                    [&](const RecordedSeries& s) { return s.id == one.id; });
     checks.push_back(compare_series(one, same == before.series.end() ? nullptr : &*same));
   }
+  for (Check& c : plain) checks.push_back(std::move(c));
   for (const RecordedSeries& one : before.series) {
     const bool here = std::any_of(now.series.begin(), now.series.end(),
                                   [&](const RecordedSeries& s) { return s.id == one.id; });
@@ -90,12 +98,39 @@ std::vector<Check> compare_history(Experiment& e, const Subject& subject) {
 }
 
 std::vector<Check> record_history(Experiment& e, const Subject& subject) {
-  const History now = history_now(e, subject);
-  AtomicFile file(e.options.record);
-  file.write(encode_history(now));
-  file.commit();
-  return {measured("recorded", "series that could not be recorded", 0, 0, "series",
-                   fmt::format("{} series in {}", now.series.size(), e.options.record))};
+  std::vector<Check> checks;
+  const History now = history_now(e, subject, checks);
+  const auto bad = std::count_if(now.series.begin(), now.series.end(), [](const RecordedSeries& s) {
+    return !std::isfinite(drift(s, s).largest);
+  });
+  e.record = std::make_unique<AtomicFile>(e.options.record);
+  e.record->write(encode_history(now));
+  checks.insert(checks.begin(),
+                measured("series", "series with a parameter that is not finite",
+                         now.series.empty() ? std::nan("") : static_cast<double>(bad), 0, "series",
+                         fmt::format("{} series", now.series.size())));
+  return checks;
+}
+
+std::vector<Check> leave_record(Experiment& e) {
+  const std::string& path = e.options.record;
+  const bool whole = e.options.only.empty();
+  const bool there = std::filesystem::exists(path);
+  const auto check = [&](bool left, const std::string& why) {
+    return measured("file", "whether the record was not left", left ? 0 : 1, 0, {}, why);
+  };
+  if (e.record == nullptr) return {check(false, "there is nothing to record")};
+  if (there && (e.failed || !whole)) {
+    return {check(
+        false, fmt::format("{} is kept as it was, since {}", path,
+                           e.failed ? "a check did not hold" : "only some checks were asked for"))};
+  }
+  e.record->commit();
+  return {
+      check(true, fmt::format("written to {}{}", path,
+                              !e.failed && whole ? ""
+                                                 : "; not by a whole run in which every check "
+                                                   "held, so record again before relying on it"))};
 }
 
 }  // namespace toto::verify

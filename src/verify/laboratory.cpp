@@ -8,7 +8,9 @@
 
 #include <chrono>
 #include <fstream>
+#include <utility>
 
+#include "core/status_file.h"
 #include "model/backend_choice.h"
 #include "model/checkpoint.h"
 #include "model/model_impl.h"
@@ -64,9 +66,11 @@ double Laboratory::used_by_others() const {
 
 std::uint64_t Laboratory::resident() const {
   ::malloc_trim(0);
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmRSS:")) return std::stoull(line.substr(6)) * 1024;
+  // The first of them counts pages; the figure of the second may lag behind by some for each core.
+  for (const auto& [file, name] :
+       {std::pair{"/proc/self/smaps_rollup", "Rss"}, std::pair{"/proc/self/status", "VmRSS"}}) {
+    const std::string kibibytes = status_field(file, name);
+    if (!kibibytes.empty()) return std::stoull(kibibytes) * 1024;
   }
   throw Error(ExitStatus::internal, "not_measured",
               "the system does not say how much memory is used", "/proc/self/status");

@@ -49,14 +49,14 @@ struct Pair {
   double others = 0;  // cores that other programs used meanwhile
 };
 
-Pair measure(Experiment& e, const Model& model, const Workload& w, std::size_t runs) {
-  const auto patch = static_cast<std::size_t>(model.info().patch_size);
+Pair measure(Experiment& e, const Subject& subject, const Workload& w, std::size_t runs) {
+  Forecaster eager(e.eager()), mode = e.forecaster(subject);
+  const std::size_t patch = patch_of(mode.model());
   const OwnedSeries owned = made_series(500, 8 * patch);
   const Series series = owned.view();
   ForecastOptions options;
   options.horizon = w.patches * patch;
   if (w.samples > 0) options.num_samples = w.samples;
-  Forecaster eager(e.eager()), mode(model);
   std::vector<Forecast> out(1);
   Pair pair;
   const auto time = [&](Forecaster& forecaster, Sample& sample) {
@@ -105,14 +105,14 @@ void add_row(Experiment& e, const Subject& subject, const Workload& w, const Pai
 }
 
 /// Measures again where the machine was too busy with something else for a verdict.
-Pair measure_in_quiet(Experiment& e, const Model& model, const Workload& w, int& attempts) {
+Pair measure_in_quiet(Experiment& e, const Subject& subject, const Workload& w, int& attempts) {
   const std::size_t runs = e.quick() ? 8 : 40;
   const auto good = [](const Pair& p) {
     return p.mode.spread() <= kSpread && p.mode.at(0) <= kNeverSlower * p.eager.at(0);
   };
-  Pair best = measure(e, model, w, runs);
+  Pair best = measure(e, subject, w, runs);
   for (attempts = 1; attempts < kAttempts && !good(best); ++attempts) {
-    Pair again = measure(e, model, w, runs);
+    Pair again = measure(e, subject, w, runs);
     if (good(again) || again.mode.spread() < best.mode.spread()) best = std::move(again);
   }
   return best;
@@ -156,11 +156,10 @@ std::vector<Check> speed_of(const Workload& w, const Pair& p, int attempts) {
 
 std::vector<Check> speed(Experiment& e, const Subject& subject) {
   e.wait_for_second_process();  // which would have its share of the machine
-  const Model& model = e.model(subject);
   std::vector<Check> checks;
   for (const Workload& w : kWorkloads) {
     int attempts = 0;
-    const Pair pair = measure_in_quiet(e, model, w, attempts);
+    const Pair pair = measure_in_quiet(e, subject, w, attempts);
     add_row(e, subject, w, pair);
     for (Check& c : speed_of(w, pair, attempts)) checks.push_back(std::move(c));
   }

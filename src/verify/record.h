@@ -16,10 +16,10 @@ struct Record {
   std::vector<std::vector<double>> patches;
 };
 
-class Recorder final : public Sink {
+class RecordSink final : public Sink {
  public:
   /// `values`: record what is predicted as well.
-  explicit Recorder(bool values) : values_(values) {}
+  explicit RecordSink(bool values) : values_(values) {}
   [[nodiscard]] bool wants_parameters(std::int32_t) const override { return true; }
   void parameters(const PatchView& at, std::span<const double> params, std::span<const double> loc,
                   std::span<const double> scale) override;

@@ -21,7 +21,7 @@ constexpr const char* kSecondProcess = "another process";
 
 Check could_not_run(const Item& item, std::string_view why) {
   Check c;
-  c.name = item.name;
+  c.name = item.name.empty() ? item.group : item.name;
   c.measure = "nothing: the check could not run";
   c.value = std::nan("");
   c.verdict = Verdict::could_not_run;
@@ -83,7 +83,6 @@ std::vector<Item> items_of(const Experiment& e) {
       add("correctness", label, [s](Experiment& x) { return mode_is_eager(x, s); });
     }
     add("determinism", label, [s](Experiment& x) { return same_bits_again(x, s); });
-    add("determinism", label, [s](Experiment& x) { return draws_are_addressed(x, s); });
     add("accuracy", label, [s](Experiment& x) { return walk_forward(x, s); });
     if (!e.quick() || s == chosen) {
       add("determinism", label, [s](Experiment& x) { return same_bits_by_threads(x, s); });
@@ -106,12 +105,14 @@ std::vector<Item> items_of(const Experiment& e) {
   add("determinism", kSecondProcess, same_in_another_process);
   add("stability", "", memory_returns);
   for (const std::string& folder : e.options.golden) {
-    add("golden", "", [folder](Experiment& x) { return golden(x, folder); });
+    add("golden", folder, [folder](Experiment& x) { return golden(x, folder); });
   }
   if (e.options.suite == Suite::soak) {
     add("stability", e.in_force().label(),
         [s = e.in_force()](Experiment& x) { return soak(x, s); });
   }
+  // Last, when it is known whether all is well.
+  if (!e.options.record.empty()) add("history", "record", leave_record);
   return items;
 }
 
@@ -143,6 +144,7 @@ VerifyReport run_items(Experiment& e, const std::vector<Item>& items) {
     time.rows.push_back({title, fmt::format("{:.1f}", seconds)});
     for (Check& check : checks) {
       check.group = item.group;
+      e.failed = e.failed || !check.holds();
       check.reproduce = fmt::format("{} --only '{}'", options.command, title);
       report.checks.push_back(std::move(check));
     }

@@ -69,13 +69,21 @@ Windows make_windows(const VerifyOptions& options, std::size_t patch) {
   return windows;
 }
 
-std::vector<Forecast> forecast_windows(const Model& model, const Windows& windows) {
-  std::vector<Series> series;
-  for (const Window& w : windows.all) series.push_back(w.context.view());
+ForecastOptions window_options(const Windows& windows) {
   ForecastOptions options;
   options.horizon = windows.horizon;
   options.keep_parameters = true;
-  return Forecaster(model).forecast(series, options);
+  return options;
+}
+
+std::vector<Series> window_series(const Windows& windows) {
+  std::vector<Series> series;
+  for (const Window& w : windows.all) series.push_back(w.context.view());
+  return series;
+}
+
+std::vector<Forecast> forecast_windows(Forecaster& forecaster, const Windows& windows) {
+  return forecaster.forecast(window_series(windows), window_options(windows));
 }
 
 Scores score(const Windows& windows, const std::vector<Forecast>& forecasts,
@@ -125,8 +133,12 @@ Scores score(const Windows& windows, const std::vector<Forecast>& forecasts,
 double mean_quantile_difference(const std::vector<Forecast>& a, const std::vector<Forecast>& b) {
   double sum = 0;
   std::size_t count = 0;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < b.size(); ++i) {
     const std::size_t cells = b[i].variates * b[i].horizon;
+    if (a[i].quantiles.size() != b[i].quantiles.size()) {
+      return std::numeric_limits<double>::infinity();
+    }
     for (std::size_t j = 0; j < b[i].quantiles.size(); ++j, ++count) {
       const auto wanted = static_cast<double>(b[i].quantiles[j]);
       sum += std::abs(static_cast<double>(a[i].quantiles[j]) - wanted) /

@@ -27,7 +27,10 @@ struct Windows {
 Windows make_windows(const VerifyOptions& options, std::size_t patch);
 
 /// Exact quantiles at 0.1 .. 0.9 and the parameters they come from, one forecast for each window.
-std::vector<Forecast> forecast_windows(const Model& model, const Windows& windows);
+std::vector<Forecast> forecast_windows(Forecaster& forecaster, const Windows& windows);
+/// What is asked of the forecaster there.
+ForecastOptions window_options(const Windows& windows);
+std::vector<Series> window_series(const Windows& windows);
 
 /// Averages over windows and steps. Scaled errors are of scale of their own context.
 struct Scores {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -126,6 +128,95 @@ TEST_F(Verify, HistoryOfASeriesThatIsGone) {
   EXPECT_THAT(last["name"], testing::HasSubstr("gone"));
 }
 
+TEST_F(Verify, ARecordIsReplacedOnlyByAWholeRunThatHeld) {
+  write("in.csv", two_columns(96));
+  write("h.json", "of an earlier release");
+  const auto kept = [&](const Result& result) {
+    EXPECT_EQ(result.status, 3);
+    EXPECT_EQ(read_file(path("h.json")), "of an earlier release");
+    const json checks = json::parse(result.out)["checks"];
+    const auto file = std::find_if(checks.begin(), checks.end(),
+                                   [](const json& c) { return c["name"] == "record: file"; });
+    ASSERT_NE(file, checks.end());
+    EXPECT_EQ((*file)["verdict"], "fails");
+    EXPECT_THAT((*file)["why"], testing::HasSubstr("is kept as it was"));
+  };
+  kept(verify({"--data", "in.csv", "--record", "h.json", "--only", "history", "--json"}));
+  environment_ = {{"TOTO_COMPILE_MOD", "eager"}};
+  kept(verify({"--data", "in.csv", "--record", "h.json", "--json"}));
+  EXPECT_EQ(listing(), (std::vector<std::string>{"h.json", "in.csv"}));
+}
+
+/// A copy of the small checkpoint with one bias of layer 2 off by 1e-4.
+std::string write_doctored_model(const std::string& folder) {
+  std::filesystem::copy(tiny_model(), folder);
+  const std::string file = folder + "/model.safetensors";
+  std::string bytes = read_file(file);
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const json header = json::parse(bytes.substr(8, length));
+  std::string name;
+  for (const auto& [key, tensor] : header.items()) {
+    if (key.find("layers.2.") != std::string::npos && key.ends_with("bias")) name = key;
+  }
+  EXPECT_FALSE(name.empty());
+  char* const at = bytes.data() + 8 + length + header[name]["data_offsets"][0].get<std::size_t>();
+  float bias = 0;
+  std::memcpy(&bias, at, sizeof bias);
+  bias += 1e-4F;
+  std::memcpy(at, &bias, sizeof bias);
+  std::filesystem::permissions(file, std::filesystem::perms::owner_write,
+                               std::filesystem::perm_options::add);
+  std::ofstream(file, std::ios::binary) << bytes;
+  return folder;
+}
+
+TEST_F(Verify, PlantedFaultsFailAWholeRun) {
+  write("in.csv", two_columns(96));
+  ASSERT_EQ(verify({"--data", "in.csv", "--record", "h.json", "--only", "history"}).status, 3);
+  std::filesystem::create_directory(folder_ / "plans");
+  std::filesystem::permissions(folder_ / "plans", std::filesystem::perms::owner_all);
+  write("plans/plan-0123456789abcdef0123456789abcdef.bin", "totoplan");
+  environment_ = {{"TOTO_COMPILE_MOD", "eager"}, {"TOTO_PLAN_CACHE_DIR", path("plans")}};
+  const std::vector<std::string> arguments = {
+      "verify", "--model",  write_doctored_model(path("doctored")),
+      "--data", "in.csv",   "--against",
+      "h.json", "--golden", "nowhere",
+      "--json"};
+  const Result result = run(Invocation{arguments, "", environment_, ""});
+  EXPECT_EQ(result.status, 3);
+  const json report = json::parse(result.out);
+  EXPECT_FALSE(report["partial"]);
+  EXPECT_EQ(failed(report),
+            (std::vector<std::string>{"environment: names", "environment: plan cache",
+                                      "history: against: model", "history: against: drift of 'web'",
+                                      "history: against: drift of 'api'", "golden: nowhere"}));
+}
+
+TEST_F(Verify, FilesOfTheSameColumns) {
+  write("bars/one.csv", two_columns(96));
+  write("bars/two.csv", two_columns(90));
+  const Result result = verify({"--data", "bars", "--record", "h.json", "--only", "history"});
+  ASSERT_EQ(result.status, 3) << result.err;
+  std::vector<std::string> ids;
+  const json history = json::parse(read_file(path("h.json")));
+  for (const json& series : history["series"]) ids.push_back(series["id"]);
+  EXPECT_EQ(ids, (std::vector<std::string>{"one/web", "one/api", "two/web", "two/api"}));
+  write("more/one.csv", two_columns(96));
+  expect_failure(verify({"--data", "bars", "more", "--only", "environment"}), 65, "duplicate_id");
+}
+
+TEST_F(Verify, LimitsOfTheCommandLineAreInForceAndTheOtherProcessFailsWithThem) {
+  expect_failure(verify({"--memory-limit", "1", "--second-process"}), 2, "memory_limit");
+  const Result result =
+      verify({"--memory-limit", "1", "--only", "determinism: another process", "--json"});
+  EXPECT_EQ(result.status, 3);
+  const json report = json::parse(result.out);
+  EXPECT_EQ(report["checks"][0]["verdict"], "could not run");
+  EXPECT_THAT(report["checks"][0]["why"], testing::HasSubstr("the other process failed"));
+  EXPECT_THAT(report["checks"][0]["why"], testing::HasSubstr("memory_limit"));
+}
+
 TEST_F(Verify, GoldenFoldersArePartOfEverySuite) {
   const Result result = verify({"--golden", tiny_model(), "--only", "golden", "--json"});
   const json checks = json::parse(result.out)["checks"];
@@ -161,17 +252,21 @@ TEST_F(Verify, Refusals) {
   EXPECT_EQ(listing(), std::vector<std::string>{"empty"});
 }
 
-TEST_F(Verify, InterruptLeavesNoReport) {
-  const pid_t process = start({{"verify", "--model", tiny_model(), "--suite", "soak",
-                                "--soak-seconds", "1000", "--report", "r.md", "--report", "r.html"},
-                               "",
-                               {},
-                               ""});
+TEST_F(Verify, InterruptLeavesNoReportAndTheOldRecord) {
+  write("h.json", "of an earlier release");
+  const pid_t process =
+      start({{"verify", "--model", tiny_model(), "--suite", "soak", "--soak-seconds", "1000",
+              "--report", "r.md", "--report", "r.html", "--record", "h.json", "--json"},
+             "",
+             {},
+             ""});
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // so that it is at work by now
   ASSERT_EQ(kill(process, SIGINT), 0);
   const Result result = wait(process);
   EXPECT_EQ(result.status, 130);
-  EXPECT_EQ(listing(), std::vector<std::string>());
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(listing(), std::vector<std::string>{"h.json"});
+  EXPECT_EQ(read_file(path("h.json")), "of an earlier release");
 }
 
 }  // namespace

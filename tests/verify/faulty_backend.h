@@ -19,6 +19,8 @@ struct Faults {
   bool stale_keys = false;       ///< what the second patch appends is written over by the next
   int draw_sample = 0;           ///< added to the sample a draw is addressed by
   bool only_in_batches = false;  ///< the same, where there is more than one series
+  bool one_seed = false;         ///< every seed draws what seed 0 draws
+  double outlier = 0;            ///< added to one probability of each distribution
   bool not_finite = false;
   std::function<void()> on_linear;        ///< called in every product
   std::function<void()> once_a_forecast;  ///< called when trajectories start
@@ -113,6 +115,9 @@ class FaultyBackend : public Backend {
   }
   void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const override {
     inner_->distribution(raw, rows, components, mixture);
+    if (faults_.outlier != 0) {
+      static_cast<float*>(raw)[3 * components] += static_cast<float>(faults_.outlier);
+    }
     if (faults_.not_finite) {
       static_cast<float*>(raw)[components] = std::numeric_limits<float>::quiet_NaN();
     }
@@ -131,7 +136,8 @@ class FaultyBackend : public Backend {
     }
     Batch changed = batch;
     changed.blocks = blocks.data();
-    inner_->predict_draw(changed, shared, shape, seed, params, loc, scale, y);
+    inner_->predict_draw(changed, shared, shape, faults_.one_seed ? 0 : seed, params, loc, scale,
+                         y);
   }
   void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
               void* y) const override {
