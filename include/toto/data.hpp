@@ -149,6 +149,10 @@ Dataset read_csv(std::istream& in, std::string_view name, const CsvOptions& opti
 /// Reads a file, or standard input when `path` is "-". Also throws Error file_not_found (66).
 Dataset read_csv(const std::string& path, const CsvOptions& options = {});
 
+/// The files that are named, and for a folder the `*.csv` in it, by name. A file need not be there.
+/// Throws Error no_input (66) for a folder without any, read_failed (74).
+std::vector<std::string> csv_files(const std::vector<std::string>& paths);
+
 /// Covariates known ahead: every column of numbers of a table but its timestamp and id columns.
 struct CovariateTable {
   struct Group {
