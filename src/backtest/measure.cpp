@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "backtest/cells.h"
 #include "backtest/measures.h"
 #include "toto/backtest.hpp"
 
@@ -228,9 +229,7 @@ std::vector<Metrics> measure(const Result& result, const Options& options, bool 
   };
   add_targets(result.cells, "", all_targets(result));
   for (std::size_t s = 0; s < result.symbols.size(); ++s) {
-    const auto own = std::ranges::equal_range(result.cells, s, {}, &Cell::symbol);
-    add_targets(std::span(own.begin(), own.end()), result.symbols[s].name,
-                result.symbols[s].targets);
+    add_targets(cells_of(result, s), result.symbols[s].name, result.symbols[s].targets);
   }
   return all;
 }

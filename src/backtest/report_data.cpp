@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "backtest/cells.h"
 #include "backtest/describe.h"
 
 namespace toto::backtest {
@@ -51,12 +52,10 @@ ordered_json by_step(std::span<const Metrics> rows, std::size_t horizon, double 
 }
 
 /// The cells of a symbol; all of them where it has no name.
-std::span<const Cell> cells_of(const Result& result, const std::string& symbol) {
+std::span<const Cell> cells_named(const Result& result, const std::string& symbol) {
   if (symbol.empty()) return result.cells;
   const auto at = std::ranges::find(result.symbols, symbol, &Symbol::name);
-  const auto s = static_cast<std::size_t>(at - result.symbols.begin());
-  const auto own = std::ranges::equal_range(result.cells, s, {}, &Cell::symbol);
-  return {own.begin(), own.end()};
+  return cells_of(result, static_cast<std::size_t>(at - result.symbols.begin()));
 }
 
 struct Sums {
@@ -68,7 +67,7 @@ struct Sums {
 ordered_json over_time(const Result& result, const Metrics& group) {
   std::map<std::int64_t, Sums> by_time;
   data::TimeStyle style;  // of the first symbol here
-  for (const Cell& cell : cells_of(result, group.symbol)) {
+  for (const Cell& cell : cells_named(result, group.symbol)) {
     const Symbol& symbol = result.symbols[cell.symbol];
     if (!group.target.empty() && symbol.targets[cell.target] != group.target) continue;
     if (std::isnan(cell.actual) || !(cell.scale > 0)) continue;
@@ -140,12 +139,7 @@ ordered_json window_json(std::span<const Cell> cells, const Symbol& symbol, std:
 
 ordered_json fan_group(const Result& result, std::size_t s, std::size_t v, std::size_t most) {
   const Symbol& symbol = result.symbols[s];
-  const auto key = [](const Cell& c) {
-    return std::pair<std::size_t, std::size_t>(c.symbol, c.target);
-  };
-  const auto own =
-      std::ranges::equal_range(result.cells, std::pair<std::size_t, std::size_t>(s, v), {}, key);
-  const std::span<const Cell> cells(own.begin(), own.end());
+  const std::span<const Cell> cells = cells_with(cells_of(result, s), &Cell::target, v);
   const std::size_t windows = cells.size() / result.horizon;
   ordered_json shown_windows = ordered_json::array();
   for (const std::size_t w : choose(windows, most)) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backtest/cells.h"
 #include "backtest/spelling.h"
 #include "toto/backtest.hpp"
 
@@ -33,10 +34,8 @@ std::vector<const Cell*> decisions_of(const Result& result, std::size_t symbol,
                                       std::size_t target) {
   std::vector<const Cell*> decisions;
   const bool one_step = result.rolling == Rolling::one_step;
-  const auto [first, last] = std::ranges::equal_range(result.cells, symbol, {}, &Cell::symbol);
-  for (auto cell = first; cell != last; ++cell) {
-    if (cell->target != target || (!one_step && cell->step != result.horizon)) continue;
-    decisions.push_back(&*cell);
+  for (const Cell& cell : cells_with(cells_of(result, symbol), &Cell::target, target)) {
+    if (one_step || cell.step == result.horizon) decisions.push_back(&cell);
   }
   std::ranges::sort(decisions, {}, [](const Cell* c) { return std::tuple(c->bar, c->window); });
   return decisions;

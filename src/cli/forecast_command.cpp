@@ -81,22 +81,6 @@ const backtest::Parameters* find_parameters(
   return nullptr;
 }
 
-/// The last steps of a series, at most `limit`.
-data::TimeSeries last_steps(const data::TimeSeries& series, std::size_t limit) {
-  data::TimeSeries out = series;
-  out.steps = std::min(limit, series.steps);
-  out.values.clear();
-  out.mask.clear();
-  for (std::size_t v = 0; v < series.variates.size(); ++v) {
-    const auto end = static_cast<std::ptrdiff_t>((v + 1) * series.steps);
-    const auto begin = end - static_cast<std::ptrdiff_t>(out.steps);
-    out.values.insert(out.values.end(), series.values.begin() + begin, series.values.begin() + end);
-    out.mask.insert(out.mask.end(), series.mask.begin() + begin, series.mask.begin() + end);
-  }
-  out.times.assign(series.times.end() - static_cast<std::ptrdiff_t>(out.steps), series.times.end());
-  return out;
-}
-
 Forecast forecast_one(Forecaster& forecaster, const ForecastRequest& request,
                       const backtest::Parameters* own, const data::TimeSeries& series,
                       const ForecastOptions& options) {
@@ -104,7 +88,7 @@ Forecast forecast_one(Forecaster& forecaster, const ForecastRequest& request,
     return backtest::forecast_next(forecaster, {&series, 1}, {own, 1}, options).front();
   }
   warn(fmt::format("{} has no parameters for series {}", request.parameters, quote(series.id)));
-  const data::TimeSeries part = last_steps(series, request.context);
+  const data::TimeSeries part = data::last_steps(series, request.context);
   const Series view = part.view();
   return forecaster.forecast({&view, 1}, options).front();
 }
