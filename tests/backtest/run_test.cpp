@@ -443,7 +443,8 @@ TEST_F(Run, StepsAndCalendarsHaveTheirOwnOverlap) {
   EXPECT_EQ(together[0].symbol, "");
   EXPECT_EQ(together[0].against[0].needed, 10U);  // 3 x 3
   options.horizon = 4;
-  options.stride = 4;
+  options.stride = 2;
+  EXPECT_EQ(measure(run(one, options), options)[0].against[0].needed, 10U);  // 3 x 2
   EXPECT_GT(measure(run(market, options), options)[0].against[0].needed, 10U);
 }
 
