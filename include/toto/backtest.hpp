@@ -39,7 +39,8 @@ std::span<const double, kLevels> levels();
 
 /// Something about the data that whoever reads the results should know.
 struct Finding {
-  std::string code;  ///< gaps, repeated_rows, non_positive, high_below_low, zero_volume, jumps
+  std::string code;  ///< gaps, repeated_rows, non_positive, high_below_low, zero_volume, jumps,
+                     ///< unreadable_column (of one that is not forecast)
   std::size_t count = 0;
   std::string message;  ///< one line, with the first place
 };
@@ -80,7 +81,8 @@ struct MarketOptions {
 };
 
 /// Reads bars (one symbol to a file), long files with a column of symbols, and other tables that
-/// data::read_csv takes. A file or symbol that is broken goes into `errors`, the others are read.
+/// data::read_csv takes. A file or symbol that is broken goes into `errors`, the others are read;
+/// where symbols are chosen, those that are not only into `warnings`.
 /// Throws Error (66) file_not_found, no_input (a folder without *.csv), missing_symbol.
 Market read_market(const MarketOptions& options);
 
@@ -107,7 +109,7 @@ struct Options {
   std::size_t stride = 0;   ///< bars from origin to origin; 0: the horizon
   std::size_t windows = 0;  ///< the last so many of each symbol; 0: all
   std::string from, to;     ///< the bars of windows lie in between, both included
-  std::size_t season = 0;   ///< bars; 0: from the interval (see season_of)
+  std::size_t season = 0;   ///< bars; 0: from the symbol (see season_of)
   bool joint = false;       ///< the targets of a symbol are variates of one series
   std::uint64_t seed = 0;
   Decode decode = Decode::cached;
@@ -143,7 +145,8 @@ struct Cell {
   std::uint32_t bar = 0;     ///< index into Symbol::times
   std::int64_t time = 0;
   double base = 0;    ///< the last value that was known
-  double scale = 0;   ///< mean absolute seasonal difference of the context, for MASE; 0: none
+  double scale = 0;   ///< mean absolute seasonal difference of what is observed of the context,
+                      ///< for MASE; without a season in it, that of single moves; 0: none
   double actual = 0;  ///< NaN: not observed, counts nowhere
   Prediction model;
   std::array<double, kSources - 1> baseline{};        ///< point forecasts
@@ -156,9 +159,13 @@ struct Cell {
 /// A paired comparison of losses (Diebold and Mariano 1995 with the small-sample correction of
 /// Harvey, Leybourne and Newbold 1997). Negative: the first one loses less.
 struct PairedTest {
-  std::size_t count = 0;
-  double statistic = 0;  ///< NaN where there is nothing to compare
-  double p_value = 0;    ///< two-sided
+  std::size_t count = 0;  ///< origins; what begins at one time counts once
+  std::size_t needed =
+      0;                 ///< with fewer nothing is said: 10, and 3 for each that may be correlated
+  double statistic = 0;  ///< NaN where there is nothing to compare, and with too few
+  double p_value = 0;    ///< two-sided; NaN as well
+
+  [[nodiscard]] bool too_few() const { return count < needed; }
 };
 
 /// How good one source was over one group of cells. NaN: not defined for this group.
@@ -170,7 +177,8 @@ struct Metrics {
   std::size_t count = 0;       ///< cells
   double mae = 0, rmse = 0;    ///< units of the values: compare within a symbol only
   double mape = 0, smape = 0;  ///< percent
-  double mase = 0;             ///< 1: as wrong as the seasonal naive forecast was in context
+  double mase = 0;             ///< 1: as wrong as the seasonal naive forecast was in context (the
+                               ///< last value, where the context has no season)
   double return_mae = 0;       ///< mean of |forecast - actual| / |base|, percent
   double wql = 0;              ///< weighted quantile loss, mean over the levels
   double crps = 0;             ///< 2 x mean pinball loss over the levels; units of the values
@@ -214,6 +222,8 @@ struct Result {
   std::vector<data::SeriesError> errors;  ///< those that have none, and why
   std::vector<std::size_t> windows;       ///< [symbols]
   std::vector<std::size_t> season;        ///< [symbols]
+  std::vector<std::size_t> unseasonal;    ///< [symbols] contexts, by target, without two values a
+                                          ///< season apart: their scale is that of single moves
   std::vector<Parameters> parameters;     ///< [symbols]
   std::vector<Cell> cells;                ///< by symbol, target, window, step
   Rolling rolling = Rolling::multi_step;
@@ -225,36 +235,46 @@ struct Result {
 
 /// Evaluates the model over windows of every symbol. A forecast depends on the bars up to its
 /// origin and on nothing else. Throws Error (2): invalid_horizon, invalid_context,
-/// unknown_aggregate, invalid_time; (65) no_windows where no symbol has any; (130) interrupted; and
-/// what Forecaster::forecast throws.
+/// unknown_aggregate, invalid_time; (65) no_windows where no symbol has any, with the reason for
+/// each; (130) interrupted; and what Forecaster::forecast throws. Warns of symbols that `by_symbol`
+/// does not cover, and of contexts without a season.
 Result run(const Market& market, Forecaster& forecaster, const Options& options);
 
 /// Bars of a season by interval: 5 business days, 7 days, 24 hours, a day of shorter bars (at most
 /// 1440), 12 months, 52 weeks, 4 quarters; else 1.
 std::size_t season_of(const data::Interval& interval);
+/// The same, but for bars of less than a day the median number of bars of its days, which knows
+/// when the market is open. `Options::season` 0 stands for this.
+std::size_t season_of(const Symbol& symbol);
 
 /// Metrics of every symbol, target and step, of each of them over the others, and of all: sorted as
 /// tables are read. `only_totals` leaves out single steps.
 std::vector<Metrics> measure(const Result& result, const Options& options,
                              bool only_totals = false);
 
-/// An illustration, no advice: long, flat or short at each origin after the sign of the forecast.
+/// An illustration, no advice: long, flat or short at each origin after the sign of the forecast,
+/// held to the end of the window. Of windows that overlap only those are traded that begin where
+/// nothing is held, so no bar counts twice; between windows that do not touch nothing is held. All
+/// figures are of the value at the end of every bar.
 struct Trades {
-  std::string symbol;       ///< empty: all symbols, equally weighted at each time
+  std::string symbol;       ///< empty: all symbols, an equal part of the money for each
+  std::string target;       ///< whose values are traded; empty: not the same for all symbols
   std::size_t periods = 0;  ///< decisions
-  double fee = 0;           ///< of the value traded
+  double fee = 0;           ///< of the value traded; NaN: not the same for all symbols
   double total_return = 0;  ///< 0.1 is 10 %
+  bool yearly = true;       ///< false: times are an index, so what is yearly is NaN
   double yearly_return = 0;
   double yearly_volatility = 0;
   double sharpe = 0;       ///< yearly, no interest
   double drawdown = 0;     ///< largest fall from a peak, 0.2 is 20 %
-  double turnover = 0;     ///< positions changed per period, 2 from long to short
-  double hold_return = 0;  ///< of holding throughout, without fee
-  double hold_sharpe = 0;
+  double turnover = 0;     ///< positions changed per decision, 2 from long to short
+  double hold_return = 0;  ///< of holding in the same bars, without fee
+  double hold_sharpe = 0;  ///< yearly
 };
 
 /// `fee` nothing: 0.0005, and 0.001 for symbols that trade every day. `dead_zone`: no position
-/// where the forecast moves less than that. Looks at the target close, else the first.
+/// where the forecast moves less than that. Looks at the target that is a close in any usual
+/// spelling, else the first. Symbols are put together unless some have times and others an index.
 std::vector<Trades> simulate(const Result& result, std::optional<double> fee, double dead_zone = 0);
 
 /// What was run, for the reader of an output.
@@ -323,7 +343,8 @@ struct Tuning {
 
 /// Chooses parameters for each symbol: those with the least MASE over all targets of its validation
 /// windows. The last windows are test windows; nothing is chosen by them. `options.windows` is not
-/// looked at. A symbol without returns (prices of 0 and below) is offered `none` alone.
+/// looked at. A symbol without returns (prices of 0 and below) is offered `none` alone. Throws as
+/// run() does, (2) no_candidates, and (65) no_windows where no symbol has enough bars.
 Tuning tune(const Market& market, Forecaster& forecaster, const Options& options,
             const Candidates& candidates);
 

@@ -149,6 +149,13 @@ Dataset read_csv(std::istream& in, std::string_view name, const CsvOptions& opti
 /// Reads a file, or standard input when `path` is "-". Also throws Error file_not_found (66).
 Dataset read_csv(const std::string& path, const CsvOptions& options = {});
 
+/// The last steps of a series, at most `limit`; future covariates stay.
+TimeSeries last_steps(const TimeSeries& series, std::size_t limit);
+
+/// The files that are named, and for a folder the `*.csv` in it, by name. A file need not be there.
+/// Throws Error no_input (66) for a folder without any, read_failed (74).
+std::vector<std::string> csv_files(const std::vector<std::string>& paths);
+
 /// Covariates known ahead: every column of numbers of a table but its timestamp and id columns.
 struct CovariateTable {
   struct Group {

@@ -35,9 +35,10 @@ std::vector<Aggregate> parse_aggregates(std::string_view text);
 /// Everything parse_aggregate() knows, for help and messages.
 std::string_view aggregate_words();
 
-/// Of values in ascending order, as NumPy computes it: linear interpolation between values, and the
-/// standard deviation with divisor N. A trimmed mean leaves out the next smaller whole number of
-/// values at each end, but never all.
+/// Of N values s in ascending order, as NumPy computes it: linear interpolation between values, and
+/// the standard deviation with divisor N. Trimmed means are, F below and above: s[k:N-k].mean(),
+/// k = int(N F); F above alone: s[:max(1, int(N (1 - F)))].mean(); F below alone:
+/// s[min(N - 1, int(N F)):].mean().
 double aggregate(const Aggregate& what, std::span<const double> sorted);
 
 /// np.quantile.

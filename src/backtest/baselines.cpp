@@ -1,46 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backtest/baselines.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 namespace toto::backtest {
 namespace {
 
-/// The root of the mean square of y[t] - y[t - lag] - slope.
-double residual_sigma(std::span<const float> y, std::size_t lag, double slope) {
-  if (y.size() <= lag) return 0;
-  double squares = 0;
-  for (std::size_t t = lag; t < y.size(); ++t) {
-    const double r = static_cast<double>(y[t]) - static_cast<double>(y[t - lag]) - slope;
-    squares += r * r;
+struct Sum {
+  double total = 0;
+  std::size_t count = 0;
+};
+
+/// Of what `each` makes of y[t] - y[t - lag] where both are observed.
+template <typename Each>
+Sum over_pairs(const Context& y, std::size_t lag, const Each& each) {
+  Sum sum;
+  for (std::size_t t = lag; t < y.values.size(); ++t) {
+    if (y.mask[t] == 0 || y.mask[t - lag] == 0) continue;
+    sum.total += each(static_cast<double>(y.values[t]) - static_cast<double>(y.values[t - lag]));
+    ++sum.count;
   }
-  return std::sqrt(squares / static_cast<double>(y.size() - lag));
+  return sum;
 }
 
-Baseline last_value(std::span<const float> y, std::size_t step) {
-  return {y.back(), residual_sigma(y, 1, 0) * std::sqrt(static_cast<double>(step))};
+/// The root of the mean square of y[t] - y[t - lag] - slope.
+double residual_sigma(const Context& y, std::size_t lag, double slope) {
+  const Sum squares =
+      over_pairs(y, lag, [&](double move) { return (move - slope) * (move - slope); });
+  return squares.count == 0 ? 0 : std::sqrt(squares.total / static_cast<double>(squares.count));
 }
 
-Baseline drift(std::span<const float> y, std::size_t step) {
-  if (y.size() < 2) return last_value(y, step);
-  const auto moves = static_cast<double>(y.size() - 1);
-  const auto h = static_cast<double>(step);
-  const double slope = (static_cast<double>(y.back()) - static_cast<double>(y.front())) / moves;
-  return {y.back() + h * slope, residual_sigma(y, 1, slope) * std::sqrt(h * (1 + h / moves))};
+Baseline last_value(const Context& y, std::size_t step) {
+  return {y.values.back(), residual_sigma(y, 1, 0) * std::sqrt(static_cast<double>(step))};
 }
 
-Baseline seasonal(std::span<const float> y, std::size_t season, std::size_t step) {
-  if (season >= y.size()) return last_value(y, step);
+Baseline drift(const Context& y, std::size_t step) {
+  const auto first = std::ranges::find(y.mask, 1) - y.mask.begin();
+  std::ptrdiff_t last = std::ssize(y.mask) - 1;
+  while (last > first && y.mask[static_cast<std::size_t>(last)] == 0) --last;
+  if (last <= first) return last_value(y, step);
+  const auto moves = static_cast<double>(last - first);
+  // The line is that of the observed values, so it has gone on since the last one of them.
+  const auto h = static_cast<double>(step + y.mask.size() - 1 - static_cast<std::size_t>(last));
+  const double end = y.values.back();
+  const double slope =
+      (end - static_cast<double>(y.values[static_cast<std::size_t>(first)])) / moves;
+  return {end + h * slope, residual_sigma(y, 1, slope) * std::sqrt(h * (1 + h / moves))};
+}
+
+Baseline seasonal(const Context& y, std::size_t season, std::size_t step) {
+  if (season >= y.values.size()) return last_value(y, step);
   const std::size_t seasons = (step - 1) / season + 1;
   const double sigma = residual_sigma(y, season, 0) * std::sqrt(static_cast<double>(seasons));
-  return {y[y.size() - season + (step - 1) % season], sigma};
+  return {y.values[y.values.size() - season + (step - 1) % season], sigma};
 }
 
 }  // namespace
 
-Baseline baseline(Source source, std::span<const float> context, std::size_t season,
-                  std::size_t step) {
+Baseline baseline(Source source, const Context& context, std::size_t season, std::size_t step) {
   switch (source) {
     case Source::last_value:
       return last_value(context, step);
@@ -54,13 +73,13 @@ Baseline baseline(Source source, std::span<const float> context, std::size_t sea
   return {NAN, NAN};
 }
 
-double seasonal_scale(std::span<const float> context, std::size_t season) {
-  if (context.size() <= season) return 0;
-  double sum = 0;
-  for (std::size_t t = season; t < context.size(); ++t) {
-    sum += std::abs(static_cast<double>(context[t]) - static_cast<double>(context[t - season]));
-  }
-  return sum / static_cast<double>(context.size() - season);
+Scale scale_of(const Context& context, std::size_t season) {
+  const auto size = [](double move) { return std::abs(move); };
+  Sum sum = over_pairs(context, season, size);
+  const bool seasonal = sum.count > 0;
+  if (!seasonal) sum = over_pairs(context, 1, size);
+  if (sum.count == 0) return {};
+  return {sum.total / static_cast<double>(sum.count), seasonal};
 }
 
 double normal_quantile(std::size_t level) {

@@ -5,11 +5,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "toto/backtest.hpp"
 
 namespace toto::backtest {
+
+/// The values of a context, [T] each; where the mask says 0, a value only repeats one before it.
+struct Context {
+  std::span<const float> values;
+  std::span<const std::uint8_t> mask;  // at least one is 1
+};
 
 struct Baseline {
   double point = 0;
@@ -17,12 +24,16 @@ struct Baseline {
 };
 
 /// `step` from 1. `source` is a baseline. A context shorter than a season has the last value stand
-/// for the seasonal one.
-Baseline baseline(Source source, std::span<const float> context, std::size_t season,
-                  std::size_t step);
+/// for the seasonal one. Spreads and slopes are those of observed values.
+Baseline baseline(Source source, const Context& context, std::size_t season, std::size_t step);
 
-/// Mean of |y[t] - y[t - season]|, the denominator of MASE; 0 where there is none.
-double seasonal_scale(std::span<const float> context, std::size_t season);
+/// The denominator of MASE.
+struct Scale {
+  double value = 0;       // mean of |y[t] - y[t - lag]| where both are observed; 0: there is none
+  bool seasonal = false;  // whether the lag is the season; else it is 1
+};
+/// A context without two values a season apart is scaled by its moves from bar to bar.
+Scale scale_of(const Context& context, std::size_t season);
 
 /// The standard normal's quantile at levels()[level].
 double normal_quantile(std::size_t level);

@@ -31,10 +31,10 @@ Shown show_series(const data::TimeSeries& series, const Parameters& parameters) 
   if (moves && bars < 2) {
     throw Error(ExitStatus::bad_data, "too_short", "one value has no returns", where);
   }
+  const data::TimeSeries context = data::last_steps(series, bars);
   Shown shown;
   for (std::size_t v = 0; v < series.variates.size(); ++v) {
-    const std::size_t begin = (v + 1) * series.steps - bars;
-    const auto values = std::span(series.values).subspan(begin, bars);
+    const auto values = std::span(context.values).subspan(v * bars, bars);
     if (moves && !std::ranges::all_of(values, [](float x) { return x > 0; })) {
       throw Error(ExitStatus::bad_data, "non_positive_value",
                   fmt::format("{} has values that are not positive, which have no returns",
@@ -42,7 +42,7 @@ Shown show_series(const data::TimeSeries& series, const Parameters& parameters) 
                   where);
     }
     show(parameters.transform, input_scale(parameters), values,
-         std::span(series.mask).subspan(begin, bars), shown.values, shown.mask);
+         std::span(context.mask).subspan(v * bars, bars), shown.values, shown.mask);
     shown.bases.push_back(values.back());
   }
   return shown;

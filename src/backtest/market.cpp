@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
 #include <sstream>
@@ -13,6 +12,7 @@
 
 #include "backtest/data_check.h"
 #include "backtest/spelling.h"
+#include "core/input_file.h"
 #include "core/json.h"
 #include "data/calendar.h"
 #include "data/csv_reader.h"
@@ -24,23 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kMostBytes = std::size_t{1} << 36;
 constexpr std::array<std::string_view, 5> kBarWords = {"open", "high", "low", "close", "volume"};
-
-std::string read_text(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) {
-    throw Error(ExitStatus::missing_input, "file_not_found", "there is no such file", path);
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    // An empty file sets the fail bit too; the reader of the table has the better words for it.
-    if (file && file.peek() == std::ifstream::traits_type::eof()) return {};
-    throw Error(ExitStatus::io, "read_failed", "the file cannot be read", path);
-  }
-  return std::move(text).str();
-}
 
 std::vector<std::string> header_of(const std::string& text, const std::string& path) {
   std::istringstream in(text);
@@ -79,18 +64,18 @@ class FileReader {
       : path_(std::move(path)), options_(options) {}
 
   void read(Market& market) {
-    std::string text = read_text(path_);
+    std::string text = read_text_file(path_, kMostBytes, ExitStatus::bad_data);
     header_ = header_of(text, path_);
     choose_columns();
     data::Dataset table;
     std::size_t repeated = 0;
     try {
-      table = parse(text);
+      table = parse_what_counts(text);
     } catch (const Error& error) {
       if (error.code() != "duplicate_timestamp") throw;
       repeated = drop_repeated_lines(text);
       if (repeated == 0) throw;
-      table = parse(text);
+      table = parse_what_counts(text);
     }
     for (std::string& warning : table.warnings) market.warnings.push_back(std::move(warning));
     for (data::SeriesError& error : table.errors) market.errors.push_back(std::move(error));
@@ -128,6 +113,28 @@ class FileReader {
     return data::read_csv(in, path_, csv_);
   }
 
+  /// What is not forecast is only looked at: where such a column cannot be read, the volume first,
+  /// the check goes on without it.
+  data::Dataset parse_what_counts(const std::string& text) {
+    while (true) {
+      try {
+        return parse(text);
+      } catch (const Error& error) {
+        const bool number = error.code() == "not_a_number" || error.code() == "not_finite";
+        if (!number || csv_.covariates.empty()) throw;
+        if (unreadable_.empty() || unreadable_.back() != error.what()) {
+          unreadable_.emplace_back(error.what());
+        }
+      }
+      const auto volume = find_column(csv_.covariates, "volume");
+      if (!volume) {
+        csv_.covariates.clear();
+        continue;
+      }
+      csv_.covariates.erase(csv_.covariates.begin() + static_cast<std::ptrdiff_t>(*volume));
+    }
+  }
+
   void add(Market& market, data::TimeSeries&& series, std::size_t repeated) {
     Symbol symbol;
     symbol.name = series.id;
@@ -142,6 +149,10 @@ class FileReader {
     try {
       symbol.every_day = trades_every_day(symbol);
       symbol.findings = check(series);
+      for (const std::string& message : unreadable_) {
+        symbol.findings.push_back(
+            {"unreadable_column", 1, "a column that is not forecast is not looked at: " + message});
+      }
       if (repeated > 0) {
         symbol.findings.push_back(
             {"repeated_rows", repeated,
@@ -207,32 +218,8 @@ class FileReader {
   std::vector<std::string> header_;
   std::vector<std::string> names_;  // of the targets, as asked for
   data::CsvOptions csv_;
+  std::vector<std::string> unreadable_;  // errors of columns that are not forecast
 };
-
-std::vector<std::string> find_files(const std::vector<std::string>& inputs) {
-  std::vector<std::string> files;
-  for (const std::string& input : inputs) {
-    std::error_code error;
-    if (!fs::is_directory(input, error)) {
-      files.push_back(input);
-      continue;
-    }
-    std::vector<std::string> inside;
-    for (fs::directory_iterator at(input, error), end; !error && at != end; at.increment(error)) {
-      if (at->path().extension() == ".csv") inside.push_back(at->path().string());
-    }
-    if (error) {
-      throw Error(ExitStatus::io, "read_failed", "cannot read: " + error.message(), input);
-    }
-    if (inside.empty()) {
-      throw Error(ExitStatus::missing_input, "no_input", "there is no .csv file in this folder",
-                  input);
-    }
-    std::ranges::sort(inside);
-    files.insert(files.end(), inside.begin(), inside.end());
-  }
-  return files;
-}
 
 /// The first one of a name stays.
 void drop_doubles(Market& market) {
@@ -250,13 +237,33 @@ void drop_doubles(Market& market) {
   market.symbols = std::move(kept);
 }
 
-void require_symbols(const Market& market, const std::vector<std::string>& wanted) {
+/// What is wrong with others than the chosen symbols is no error.
+void forgive_others(Market& market, const std::vector<std::string>& wanted) {
+  if (wanted.empty()) return;
+  std::vector<data::SeriesError> own;
+  for (data::SeriesError& one : market.errors) {
+    if (std::ranges::find(wanted, one.id) != wanted.end()) {
+      own.push_back(std::move(one));
+    } else {
+      market.warnings.push_back(
+          fmt::format("not one of --symbols, left out: {}", one.error.what()));
+    }
+  }
+  market.errors = std::move(own);
+}
+
+void require_symbols(const Market& market, const std::vector<std::string>& wanted,
+                     std::size_t unreadable) {
   for (const std::string& name : wanted) {
     const auto is_it = [&](const auto& one) { return one == name; };
     if (std::ranges::any_of(market.symbols, is_it, &Symbol::name)) continue;
     if (std::ranges::any_of(market.errors, is_it, &data::SeriesError::id)) continue;
     throw Error(ExitStatus::missing_input, "missing_symbol",
-                fmt::format("no table has the symbol {}", quote(name)), "--symbols");
+                unreadable == 0 ? fmt::format("no table has the symbol {}", quote(name))
+                                : fmt::format("no table that can be read has the symbol {}; {} "
+                                              "cannot be read",
+                                              quote(name), unreadable),
+                "--symbols");
   }
 }
 
@@ -264,16 +271,19 @@ void require_symbols(const Market& market, const std::vector<std::string>& wante
 
 Market read_market(const MarketOptions& options) {
   Market market;
-  for (const std::string& path : find_files(options.inputs)) {
+  std::size_t unreadable = 0;  // files
+  for (const std::string& path : data::csv_files(options.inputs)) {
     const std::string stem = fs::path(path).stem().string();
     try {
       FileReader(path, options).read(market);
     } catch (const Error& error) {
       market.errors.push_back({stem, error});
+      ++unreadable;
     }
   }
   drop_doubles(market);
-  require_symbols(market, options.symbols);
+  require_symbols(market, options.symbols, unreadable);
+  forgive_others(market, options.symbols);
   return market;
 }
 

@@ -2,16 +2,15 @@
 // Cells into tables: every group of symbol, target and step, and every source.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
+#include "backtest/cells.h"
 #include "backtest/measures.h"
 #include "toto/backtest.hpp"
 
 namespace toto::backtest {
 namespace {
 
-constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 // Of the central 50, 80 and 90 %: levels() at these places.
 constexpr std::array<std::pair<std::size_t, std::size_t>, 3> kIntervals = {
     {{4, 14}, {1, 17}, {0, 18}}};
@@ -20,39 +19,40 @@ constexpr std::array<std::pair<std::size_t, std::size_t>, 3> kIntervals = {
 struct Columns {
   std::vector<const Cell*> cells;
   std::vector<double> actual, base, scale;
+
+  explicit Columns(std::vector<const Cell*> all) : cells(std::move(all)) {
+    for (const Cell* cell : cells) {
+      actual.push_back(cell->actual);
+      base.push_back(cell->base);
+      scale.push_back(cell->scale);
+    }
+  }
 };
 
+/// The observed cells of a group: all of them, then by step, in one pass over `cells`. An empty
+/// target stands for all.
+///
 /// Windows that overlap have bars in common. One step ahead, such a bar is forecast from the same
-/// context in each of them, so it counts once.
-Columns columns_of(const Result& result, std::size_t symbol, std::size_t target, std::size_t step) {
-  Columns columns;
-  std::span<const Cell> cells = result.cells;  // sorted by symbol
-  if (symbol != kAll) {
-    const auto first = std::ranges::lower_bound(cells, symbol, {}, &Cell::symbol);
-    const auto last = std::ranges::upper_bound(cells, symbol, {}, &Cell::symbol);
-    cells = cells.subspan(static_cast<std::size_t>(first - cells.begin()),
-                          static_cast<std::size_t>(last - first));
-  }
+/// context in each of them, so it counts once among all.
+std::vector<std::vector<const Cell*>> by_step(const Result& result, std::span<const Cell> cells,
+                                              std::string_view target, std::size_t steps) {
+  std::vector<std::vector<const Cell*>> all(steps + 1);
   const Cell* before = nullptr;
-  const auto repeats = [&](const Cell& cell, const Cell* last) {
-    return result.rolling == Rolling::one_step && last != nullptr && last->symbol == cell.symbol &&
-           last->target == cell.target && cell.bar <= last->bar;
+  const auto repeats = [&](const Cell& cell) {
+    return result.rolling == Rolling::one_step && before != nullptr &&
+           before->symbol == cell.symbol && before->target == cell.target &&
+           cell.bar <= before->bar;
   };
   for (const Cell& cell : cells) {
-    if (target != kAll &&
-        result.symbols[cell.symbol].targets[cell.target] != result.symbols[0].targets[target]) {
-      continue;
-    }
-    if (step != 0 && cell.step != step) continue;
-    if (std::isnan(cell.actual)) continue;
-    if (step == 0 && repeats(cell, before)) continue;
+    const bool other =
+        !target.empty() && result.symbols[cell.symbol].targets[cell.target] != target;
+    if (other || std::isnan(cell.actual)) continue;
+    if (cell.step < all.size()) all[cell.step].push_back(&cell);
+    if (repeats(cell)) continue;
     before = &cell;
-    columns.cells.push_back(&cell);
-    columns.actual.push_back(cell.actual);
-    columns.base.push_back(cell.base);
-    columns.scale.push_back(cell.scale);
+    all[0].push_back(&cell);
   }
-  return columns;
+  return all;
 }
 
 std::vector<double> points(const Columns& columns, Source source) {
@@ -109,47 +109,61 @@ std::int64_t origin_of(const Cell& cell, const Result& result) {
   return result.symbols[cell.symbol].times[cell.bar - back];
 }
 
-/// Losses by origin: the mean over the cells of all symbols, targets and steps that start there, so
-/// that what happens on one day counts once. Scaled as MASE, so that every symbol weighs alike.
-std::vector<double> losses_by_origin(const Columns& columns, Source source,
-                                     const std::map<std::int64_t, std::size_t>& order,
-                                     const Result& result) {
-  std::vector<double> sum(order.size(), 0);
-  std::vector<double> count(order.size(), 0);
+/// What was forecast at one time: the mean over the cells of all symbols, targets and steps that
+/// start there, so that what happens on one day counts once.
+struct Origin {
+  std::int64_t end = 0;  // the last bar that was forecast
+  std::array<double, kSources> loss{};
+  double count = 0;
+};
+
+/// Losses are scaled as MASE, so that every symbol weighs alike.
+std::map<std::int64_t, Origin> losses_by_origin(const Columns& columns, const Result& result) {
+  std::map<std::int64_t, Origin> origins;
   for (const Cell* cell : columns.cells) {
     if (!(cell->scale > 0)) continue;
-    const std::size_t at = order.at(origin_of(*cell, result));
-    sum[at] += std::abs(cell->actual - cell->point(source)) / cell->scale;
-    count[at] += 1;
+    Origin& origin = origins[origin_of(*cell, result)];
+    origin.end = std::max(origin.end, cell->time);
+    for (std::size_t s = 0; s < kSources; ++s) {
+      const double error = std::abs(cell->actual - cell->point(static_cast<Source>(s)));
+      origin.loss[s] += error / cell->scale;
+    }
+    origin.count += 1;
   }
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] /= count[i];
-  return sum;
+  return origins;
 }
 
-/// How many origins before one its errors may be correlated with: those whose windows overlap.
-std::size_t overlap_of(const Options& options) {
-  if (options.rolling == Rolling::one_step) return 0;
-  const std::size_t stride = options.stride == 0 ? options.horizon : options.stride;
-  return (options.horizon + stride - 1) / stride - 1;
+/// How many origins before one its errors may be correlated with: those with a forecast that was
+/// still open. So step h of windows a bar apart has h - 1, and symbols whose windows begin on
+/// different days have more than each of them alone.
+std::size_t overlap_of(const std::map<std::int64_t, Origin>& origins) {
+  std::vector<std::int64_t> times;
+  times.reserve(origins.size());
+  for (const auto& [time, origin] : origins) times.push_back(time);
+  std::size_t overlap = 0;
+  std::size_t at = 0;
+  for (const auto& [time, origin] : origins) {
+    const auto after = std::ranges::lower_bound(times, origin.end);
+    const auto last = static_cast<std::size_t>(after - times.begin());  // one past the last inside
+    overlap = std::max(overlap, last - std::min(last, at + 1));
+    ++at;
+  }
+  return overlap;
 }
 
-void compare(Metrics& m, const Columns& columns, const Result& result, const Options& options) {
-  std::map<std::int64_t, std::size_t> order;
-  for (const Cell* cell : columns.cells) {
-    if (!(cell->scale > 0)) continue;
-    order.emplace(origin_of(*cell, result), 0);
+void compare(Metrics& m, const Columns& columns, const Result& result) {
+  const std::map<std::int64_t, Origin> origins = losses_by_origin(columns, result);
+  const std::size_t overlap = overlap_of(origins);
+  std::array<std::vector<double>, kSources> losses;
+  for (const auto& [time, origin] : origins) {
+    for (std::size_t s = 0; s < kSources; ++s) losses[s].push_back(origin.loss[s] / origin.count);
   }
-  std::size_t next = 0;
-  for (auto& [time, at] : order) at = next++;
-  const std::vector<double> own = losses_by_origin(columns, Source::model, order, result);
   for (std::size_t b = 1; b < kSources; ++b) {
-    const auto other = losses_by_origin(columns, static_cast<Source>(b), order, result);
-    m.against[b - 1] = diebold_mariano(own, other, overlap_of(options));
+    m.against[b - 1] = paired_test(losses[0], losses[b], overlap);
   }
 }
 
-Metrics measure_group(const Columns& columns, Source source, const Result& result,
-                      const Options& options) {
+Metrics measure_group(const Columns& columns, Source source, const Result& result) {
   Metrics m;
   m.source = source;
   m.count = columns.cells.size();
@@ -170,36 +184,52 @@ Metrics measure_group(const Columns& columns, Source source, const Result& resul
   m.direction = right.share;
   m.direction_low = right.low;
   m.direction_high = right.high;
-  m.against.fill({0, NAN, NAN});
-  if (source == Source::model) compare(m, columns, result, options);
+  m.against.fill({0, 0, NAN, NAN});
+  if (source == Source::model) compare(m, columns, result);
   return m;
+}
+
+/// Those of all symbols, in the order in which they appear.
+std::vector<std::string> all_targets(const Result& result) {
+  std::vector<std::string> all;
+  for (const Symbol& symbol : result.symbols) {
+    for (const std::string& target : symbol.targets) {
+      if (std::ranges::find(all, target) == all.end()) all.push_back(target);
+    }
+  }
+  return all;
 }
 
 }  // namespace
 
 std::vector<Metrics> measure(const Result& result, const Options& options, bool only_totals) {
   std::vector<Metrics> all;
-  if (result.symbols.empty()) return all;
-  const std::size_t targets = result.symbols[0].targets.size();
-  const auto add = [&](std::size_t symbol, std::size_t target) {
-    for (std::size_t step = 0; step <= (only_totals ? 0 : options.horizon); ++step) {
-      const Columns columns = columns_of(result, symbol, target, step);
+  const auto add = [&](std::span<const Cell> cells, std::string_view symbol,
+                       std::string_view target) {
+    auto steps = by_step(result, cells, target, only_totals ? 0 : options.horizon);
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      const Columns columns(std::move(steps[step]));
       if (columns.cells.empty()) continue;
       for (std::size_t s = 0; s < kSources; ++s) {
-        Metrics m = measure_group(columns, static_cast<Source>(s), result, options);
-        if (symbol != kAll) m.symbol = result.symbols[symbol].name;
-        if (target != kAll) m.target = result.symbols[0].targets[target];
+        Metrics m = measure_group(columns, static_cast<Source>(s), result);
+        m.symbol = symbol;
+        m.target = target;
         m.step = step;
         all.push_back(std::move(m));
       }
     }
   };
-  // One symbol or target alone is its own total.
-  add(kAll, kAll);
-  for (std::size_t v = 0; targets > 1 && v < targets; ++v) add(kAll, v);
+  const auto add_targets = [&](std::span<const Cell> cells, std::string_view symbol,
+                               const std::vector<std::string>& targets) {
+    add(cells, symbol, "");
+    // One target alone is its own total.
+    for (std::size_t v = 0; targets.size() > 1 && v < targets.size(); ++v) {
+      add(cells, symbol, targets[v]);
+    }
+  };
+  add_targets(result.cells, "", all_targets(result));
   for (std::size_t s = 0; s < result.symbols.size(); ++s) {
-    add(s, kAll);
-    for (std::size_t v = 0; targets > 1 && v < targets; ++v) add(s, v);
+    add_targets(cells_of(result, s), result.symbols[s].name, result.symbols[s].targets);
   }
   return all;
 }

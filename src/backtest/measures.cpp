@@ -119,7 +119,7 @@ double two_sided_p(double t, double df) {
 }
 
 PairedTest diebold_mariano(Values loss, Values other, std::size_t overlap) {
-  PairedTest test{loss.size(), NAN, NAN};
+  PairedTest test{loss.size(), 0, NAN, NAN};
   if (loss.size() < 2) return test;
   const auto n = static_cast<double>(loss.size());
   const double mean = mean_of(loss, [&](std::size_t i) { return loss[i] - other[i]; });
@@ -147,6 +147,16 @@ PairedTest diebold_mariano(Values loss, Values other, std::size_t overlap) {
   const double correction = std::sqrt((n + 1 - 2 * h + h * (h - 1) / n) / n);
   test.statistic = mean / std::sqrt(variance / n) * correction;
   test.p_value = two_sided_p(test.statistic, n - 1);
+  return test;
+}
+
+PairedTest paired_test(Values loss, Values other, std::size_t overlap) {
+  constexpr std::size_t kLeast = 10;
+  const std::size_t needed = std::max(kLeast, 3 * (overlap + 1));
+  PairedTest test{loss.size(), needed, NAN, NAN};
+  if (test.too_few()) return test;
+  test = diebold_mariano(loss, other, overlap);
+  test.needed = needed;
   return test;
 }
 

@@ -36,7 +36,10 @@ Proportion wilson(std::size_t right, std::size_t count);
 Proportion direction(Values actual, Values forecast, Values base);
 
 /// Of losses at the same origins in the order of time; errors of forecasts up to `overlap` origins
-/// apart may be correlated (0: none are).
+/// apart may be correlated (0: none are). Nothing is said by fewer losses than are needed: the
+/// correction for small samples would make p 1 whatever they are.
+PairedTest paired_test(Values loss, Values other, std::size_t overlap);
+/// The same by any number of losses, for comparison with other implementations.
 PairedTest diebold_mariano(Values loss, Values other, std::size_t overlap);
 
 /// P(|T| >= |t|) of Student's t with df >= 1 degrees of freedom.

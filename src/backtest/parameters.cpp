@@ -13,17 +13,14 @@
 namespace toto::backtest {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
 
   std::map<std::string, Parameters, std::less<>> read() {
-    const InputFile file(path_);
-    if (file.size() > kMostBytes) refuse("is too large for a file of parameters");
-    std::string text(file.size(), '\0');
-    file.read(0, std::as_writable_bytes(std::span(text)));
+    const std::string text = read_text_file(path_, kMostBytes, ExitStatus::bad_data);
     const nlohmann::json all = parse_json(text, ExitStatus::bad_data, path_);
     if (!all.is_object() || all.value("format", nlohmann::json()) != "toto-parameters" ||
         all.value("version", nlohmann::json()) != 1) {

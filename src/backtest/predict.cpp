@@ -36,7 +36,7 @@ double seconds_now() {
 
 bool less(const Parameters& a, const Parameters& b) {
   const auto all = [](const Parameters& p) {
-    return std::tuple(p.context, p.samples, p.transform, p.input_scale, p.aggregate);
+    return std::tie(p.context, p.samples, p.transform, p.input_scale, p.aggregate);
   };
   return all(a) < all(b);
 }
@@ -106,7 +106,8 @@ std::vector<std::size_t> Predictor::predict(std::span<const Symbol> symbols,
                                             std::span<const Parameters> parameters,
                                             std::span<const Request> requests) {
   std::vector<std::size_t> answers;
-  std::vector<std::pair<const Parameters*, std::vector<Job>>> groups;  // one call has one of them
+  const auto before = [](const Parameters* a, const Parameters* b) { return less(*a, *b); };
+  std::map<const Parameters*, std::vector<Job>, decltype(before)> groups(before);  // one to a call
   answers.reserve(requests.size());
   for (const Request& request : requests) {
     const Symbol& symbol = symbols[request.symbol];
@@ -123,17 +124,10 @@ std::vector<std::size_t> Predictor::predict(std::span<const Symbol> symbols,
       ++statistics_.cache_hits;
       continue;
     }
-    const auto group =
-        std::ranges::find_if(groups, [&](const auto& one) { return *one.first == with; });
-    if (group == groups.end()) {
-      groups.emplace_back(&with, std::vector<Job>{std::move(job)});
-    } else {
-      group->second.push_back(std::move(job));
-    }
+    groups[&with].push_back(std::move(job));
   }
   statistics_.requested += requests.size();
   statistics_.distinct = answers_.size();
-  std::ranges::sort(groups, [](const auto& a, const auto& b) { return less(*a.first, *b.first); });
   done_ = 0;
   total_ = 0;
   for (const auto& [with, jobs] : groups) total_ += jobs.size();

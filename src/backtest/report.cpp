@@ -36,8 +36,15 @@ void write_report(const data::TextSink& sink, const Result& result,
     data["sources"].push_back(word(static_cast<Source>(s)));
   }
   data["levels"] = levels();
+  data["steps"] = report_steps(result.horizon);
   data["groups"] = report_groups(result, metrics);
+  data["groups_of"] = count_groups(metrics);
   data["fans"] = report_fans(result);
+  data["fans_of"] = count_fans(result);
+  for (const char* list : {"symbols", "errors"}) {
+    data[std::string(list) + "_of"] = data[list].size();
+    while (data[list].size() > kMostGroups) data[list].erase(data[list].size() - 1);
+  }
   data["trades"] = nlohmann::ordered_json::array();
   for (const Trades& t : trades) data["trades"].push_back(to_json(t));
   sink(

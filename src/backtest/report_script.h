@@ -44,11 +44,16 @@ function ticks(low, high, count) {
 function chart(where, read, o) {
   const W = o.width, H = o.height, left = 52, right = 12, top = 8, bottom = 24;
   where.textContent = '';
-  const svg = draw(where, 'svg', {viewBox: `0 0 ${W} ${H}`, role: 'img'});
   const n = o.labels.length;
   let values = o.lines.flatMap(l => l.values);
   for (const b of o.bands || []) values = values.concat(b.low, b.high);
   values = values.filter(v => v !== null && v !== undefined);
+  if (values.length === 0) {
+    where.appendChild(node('p', {class: 'faint'}, 'There is nothing to draw: none of it is defined here.'));
+    read.textContent = '';
+    return;
+  }
+  const svg = draw(where, 'svg', {viewBox: `0 0 ${W} ${H}`, role: 'img'});
   let low = o.low !== undefined ? o.low : Math.min(...values);
   let high = o.high !== undefined ? o.high : Math.max(...values);
   if (!(high > low)) { high = low + Math.max(1, Math.abs(low) * 0.1); low -= high - low; }
@@ -109,10 +114,10 @@ function chart(where, read, o) {
 }
 
 function header() {
-  const symbols = D.symbols.length, o = D.options;
+  const symbols = D.symbols_of, o = D.options;
   $('what').textContent = `${D.model.name} on ${symbols} symbol${symbols === 1 ? '' : 's'}: ` +
     `${D.contexts.requested} forecasts, ${o.rolling === 'one-step' ? 'one bar ahead, windows' : 'windows'} of ` +
-    `${o.horizon} bar${o.horizon === 1 ? '' : 's'}, ${D.groups[0].totals[0].count} bars measured`;
+    `${o.horizon} bar${o.horizon === 1 ? '' : 's'}, ${D.groups.length ? D.groups[0].totals[0].count : 'no'} bars measured`;
   const p = D.symbols[0].parameters;
   const same = D.symbols.every(s => JSON.stringify(s.parameters) === JSON.stringify(p));
   $('how').textContent = (same ? `context ${p.context}, transform ${p.transform}, input scale ` +
@@ -134,6 +139,7 @@ function header() {
 }
 
 function verdict(test) {
+  if (test && test.origins < test.origins_needed) return ['too few windows', ''];
   if (!test || test.p_value === null) return ['–', ''];
   if (test.p_value >= 0.05) return ['no difference', ''];
   return test.statistic < 0 ? ['better', 'good'] : ['worse', 'bad'];
@@ -150,8 +156,11 @@ function cards(g) {
     $('cards').appendChild(card);
   };
   $('cards').textContent = '';
-  add(v[0], [`than the last value, ${all(g.symbol)}${g.target === '*' ? '' : ' / ' + g.target}`,
-    `p ${chance(m.against.last_value.p_value)} over ${m.against.last_value.origins} origins`], v[1]);
+  const test = m.against.last_value, few = test.origins < test.origins_needed;
+  add(v[0], [`${few ? 'for a test against' : v[1] ? 'than' : 'to'} the last value, ` +
+    `${all(g.symbol)}${g.target === '*' ? '' : ' / ' + g.target}`,
+    few ? `${test.origins} origins, ${test.origins_needed} are needed` :
+      `p ${chance(test.p_value)} over ${test.origins} origins`], v[1]);
   add(num(m.mase, 3), ['MASE', `last value ${num(t[1].mase, 3)}, seasonal ${num(t[2].mase, 3)}, drift ${num(t[3].mase, 3)}`]);
   add(num(m.return_mae, 2) + ' %', ['mean absolute error of returns',
     `last value ${num(t[1].return_mae, 2)} %, drift ${num(t[3].return_mae, 2)} %`]);
@@ -188,6 +197,8 @@ function summary() {
     head.appendChild(th);
   });
   $('summary').tHead.replaceChildren(head);
+  $('left-out').textContent = D.groups_of > D.groups.length ?
+    `The first ${D.groups.length} of ${D.groups_of} groups; all of them are in metrics.csv.` : '';
   const rows = D.groups.map((g, i) => i);
   if (sorted !== null) {
     const get = i => COLUMNS[sorted][1](D.groups[i]);
@@ -225,7 +236,7 @@ function pictures() {
   const by = !relative ? g.steps[measure] : g.steps.mase.map(v => v.map((x, h) =>
     x === null || !(g.steps.mase[1][h] > 0) ? null : x / g.steps.mase[1][h]));
   chart($('steps'), $('steps-read'), {width: 540, height: 260, spacing: 40, low: relative ? undefined : 0, lines: lines(by).reverse(),
-    labels: by[0].map((_, i) => String(i + 1)), reading: by[0].map((_, i) => `step ${i + 1}`)});
+    labels: D.steps.map(String), reading: D.steps.map(h => `step ${h}`)});
   const ideal = {values: D.levels.map(() => 0), colour: 'var(--faint)', dash: '3 4', width: 1};
   chart($('calibration'), $('calibration-read'), {width: 540, height: 260, spacing: 40,
     labels: D.levels.map(l => num(l, 2)),
@@ -253,12 +264,8 @@ function newSeries() {
 
 function fan() {
   const f = D.fans[$('series').value], w = f.windows[+$('window').value];
-  const H = w.times.length, before = Math.min(w.origin, Math.max(20, 3 * H));
-  const begin = w.origin - before;
-  const labels = f.times.slice(begin, w.origin + 1).concat(w.times);
-  const history = f.values.slice(begin, w.origin + 1);
-  const gap = new Array(history.length - 1).fill(null);
-  const last = history[history.length - 1];
+  const labels = w.before.times.concat(w.times), history = w.before.values;
+  const gap = new Array(history.length - 1).fill(null), last = w.last;
   const ahead = (values, join) => gap.concat([join ? last : null], values);
   const q = w.quantiles;
   chart($('fan'), $('fan-read'), {width: 1120, height: 360, labels, mark: history.length - 1,
@@ -271,11 +278,14 @@ function fan() {
       {values: ahead(q[5], false), colour: 'none', width: 0, name: '90 %'},
       {values: ahead(w.actual, true), colour: 'var(--actual)', width: 2, name: 'happened'}]});
   $('fan-title').textContent = `${f.symbol} / ${f.target}: window ${+$('window').value + 1} of ` +
-    `${f.windows.length}${f.of > f.windows.length ? ` (chosen from ${f.of})` : ''}, from ${f.times[w.origin]}`;
+    `${f.windows.length}${f.of > f.windows.length ? ` (chosen from ${f.of})` : ''}, from ${w.before.times[history.length - 1]}` +
+    (w.times.length < f.bars ? `; ${w.times.length} of its ${f.bars} bars are drawn` : '');
+  const seen = w.actual.filter(a => a !== null).length;
   const inside = w.actual.filter((a, i) => a !== null && q[1][i] <= a && a <= q[5][i]).length;
-  const error = v => v.reduce((sum, x, i) => w.actual[i] === null ? sum : sum + Math.abs(x - w.actual[i]), 0) / H;
-  $('fan-read').textContent = `${inside} of ${H} bars inside the 80 % interval; mean absolute error ` +
-    `${short(error(w.point))}, ` + w.baselines.map((b, i) => `${NAMES[i + 1]} ${short(error(b))}`).join(', ');
+  const error = v => v.reduce((sum, x, i) => w.actual[i] === null ? sum : sum + Math.abs(x - w.actual[i]), 0) / seen;
+  $('fan-read').textContent = seen === 0 ? 'none of these bars was observed' :
+    `${inside} of ${seen} bars inside the 80 % interval; mean absolute error ` +
+    `toto ${short(error(w.point))}, ` + w.baselines.map((b, i) => `${NAMES[i + 1]} ${short(error(b))}`).join(', ');
 }
 
 function legends() {
@@ -285,8 +295,10 @@ function legends() {
     item.append(mark, text);
     where.appendChild(item);
   };
-  NAMES.forEach((name, s) => add($('legend'), COLOURS[s], name));
-  add($('legend'), 'var(--faint)', 'perfectly calibrated');
+  if ($('legend')) {
+    NAMES.forEach((name, s) => add($('legend'), COLOURS[s], name));
+    add($('legend'), 'var(--faint)', 'perfectly calibrated');
+  }
   const l = $('fan-legend');
   add(l, 'var(--ink)', 'known');
   add(l, 'var(--actual)', 'what happened');
@@ -302,9 +314,14 @@ function rest() {
     const s = $('trades');
     s.appendChild(node('h2', {}, 'Illustration: long, flat or short'));
     s.appendChild(node('p', {class: 'warn'}, 'An illustration, no advice: a position after the sign of each ' +
-      'forecast, fees included; no spread, no slippage, no limits. The past is not the future.'));
+      'forecast, held to the end of its window, fees included; no spread, no slippage, no limits. Together: an equal part ' +
+      'of the money for each symbol. The past is not the future.'));
     const table = node('table'), head = node('tr');
-    const columns = [['symbol', t => all(t.symbol)], ['decisions', t => String(t.periods)],
+    if (D.trades.some(t => !t.yearly)) {
+      s.appendChild(node('p', {}, 'The times are an index, which does not say how long a bar is: nothing is said per year.'));
+    }
+    const columns = [['symbol', t => all(t.symbol)], ['traded', t => t.target === '*' ? 'by symbol' : t.target],
+      ['decisions', t => String(t.periods)],
       ['return %', t => num(t.total_return === null ? null : 100 * t.total_return, 1)],
       ['a year %', t => num(t.yearly_return === null ? null : 100 * t.yearly_return, 1)],
       ['volatility %', t => num(t.yearly_volatility === null ? null : 100 * t.yearly_volatility, 1)],
@@ -324,8 +341,12 @@ function rest() {
   for (const e of D.errors) list.appendChild(node('li', {class: 'bad'}, `${e.symbol} was not evaluated: ${e.message}`));
   for (const s of D.symbols) {
     list.appendChild(node('li', {}, `${s.symbol}: ${s.bars} bars, ${s.first} to ${s.last}, ${s.interval}, ` +
-      `${s.windows} windows` + s.findings.map(f => `; ${f.message}`).join('')));
+      `${s.windows} windows, season ${s.season}` + (s.contexts_without_season === 0 ? '' :
+      `; ${s.contexts_without_season} contexts are no longer than a season: their MASE is scaled by moves from bar to bar`) +
+      s.findings.map(f => `; ${f.message}`).join('')));
   }
+  const more = D.symbols_of - D.symbols.length + D.errors_of - D.errors.length;
+  if (more > 0) list.appendChild(node('li', {}, `and ${more} more, in summary.json`));
   $('findings').appendChild(list);
 }
 
@@ -335,10 +356,19 @@ $('window').addEventListener('input', fan);
 $('before').addEventListener('click', () => { $('window').stepDown(); fan(); });
 $('after').addEventListener('click', () => { $('window').stepUp(); fan(); });
 $('measure').addEventListener('change', pictures);
+if (D.fans_of > D.fans.length) {
+  $('fans-left-out').textContent = `The first ${D.fans.length} of ${D.fans_of} symbols and targets; all of them are in forecasts.csv.`;
+}
 header();
-summary();
+if (D.groups.length === 0) {
+  $('summary-part').replaceChildren(node('p', {class: 'warn', id: 'nothing'},
+    'Not one of the bars that were forecast was observed, so nothing can be measured.'));
+  $('measures-part').remove();
+} else {
+  summary();
+  pictures();
+}
 legends();
-pictures();
 newSeries();
 rest();
 document.body.dataset.ready = 'yes';

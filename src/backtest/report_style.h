@@ -56,40 +56,42 @@ dd{margin:0;color:var(--faint)}
 inline constexpr std::string_view kReportBody = R"(<header><h1>Backtest</h1><p id="what"></p>
 <p id="how" class="faint"></p><div id="synthetic"></div></header>
 <section id="cards" class="cards"></section>
-<h2>Summary</h2>
-<p class="faint">Click a heading to sort, a row to see its pictures below.</p>
-<div class="scroll"><table id="summary"><thead></thead><tbody></tbody></table></div>
+<section id="summary-part"><h2>Summary</h2>
+<p class="faint">Click a heading to sort, a row to see its pictures below. <span id="left-out"></span></p>
+<div class="scroll"><table id="summary"><thead></thead><tbody></tbody></table></div></section>
 <h2>What was said, and what happened</h2>
+<p class="faint" id="fans-left-out"></p>
 <div class="controls"><select id="series" aria-label="series"></select>
 <button class="step" id="before" aria-label="earlier window">&#9664;</button>
 <input type="range" id="window" min="0" value="0" aria-label="window">
 <button class="step" id="after" aria-label="later window">&#9654;</button></div>
 <figure><figcaption id="fan-title"></figcaption><div id="fan"></div>
 <div class="read" id="fan-read"></div><div class="legend" id="fan-legend"></div></figure>
-<h2 id="pictures">Errors and calibration</h2>
+<section id="measures-part"><h2 id="pictures">Errors and calibration</h2>
 <div class="controls"><select id="measure" aria-label="measure">
 <option value="mase">MASE</option><option value="return_mae">mean absolute error of returns, %</option>
 <option value="wql">weighted quantile loss</option>
 <option value="relative">MASE, the last value being 1</option></select></div>
 <div class="grid"><figure><figcaption>Error by step</figcaption><div id="steps"></div>
 <div class="read" id="steps-read"></div></figure>
-<figure><figcaption>Calibration: share of bars at or below a quantile, minus its level</figcaption><div id="calibration"></div>
+<figure><figcaption>Calibration: share of bars at or below a quantile, minus its level (percentage points)</figcaption><div id="calibration"></div>
 <div class="read" id="calibration-read"></div></figure></div>
 <figure style="margin-top:18px"><figcaption>Error over time (MASE)</figcaption><div id="time"></div>
 <div class="read" id="time-read"></div></figure>
-<div class="legend" id="legend" style="margin-top:8px"></div>
+<div class="legend" id="legend" style="margin-top:8px"></div></section>
 <section id="trades"></section>
 <h2>The data</h2><div id="findings"></div>
 <details><summary>How to read this page</summary><dl>
-<dt>MASE</dt><dd>absolute error / mean absolute seasonal difference of the context; comparable
-between symbols, lower is better</dd>
+<dt>MASE</dt><dd>absolute error / mean absolute seasonal difference of the context (where that has
+no season, the mean absolute move from bar to bar); comparable between symbols, lower is better</dd>
 <dt>return error</dt><dd>|forecast &minus; actual| / |last known value|, in percent</dd>
 <dt>WQL</dt><dd>weighted quantile loss: pinball losses of 19 levels over the sum of |actual|</dd>
 <dt>coverage</dt><dd>share of bars inside the interval; an honest 80 % interval holds 80 % of them</dd>
 <dt>direction</dt><dd>share of moves whose sign was right, with a 95 % interval (Wilson); 50 % is a
 coin. Forecasts of windows that overlap are not independent</dd>
 <dt>p</dt><dd>Diebold and Mariano's paired test, two-sided: how often a difference as large as this
-one would come from luck alone</dd>
+one would come from luck alone. What begins at one time counts once, whatever the number of symbols;
+with too few windows nothing is said</dd>
 <dt>last value, seasonal, drift</dt><dd>what anybody could say: the last value, the value a season
 ago, the line through the first and the last value of the context</dd></dl></details>
 )";

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backtest/aggregate.h"
 #include "backtest/baselines.h"
+#include "backtest/check.h"
 #include "backtest/predict.h"
 #include "backtest/read_forecast.h"
 #include "backtest/scale_effect.h"
@@ -16,42 +16,6 @@
 
 namespace toto::backtest {
 namespace {
-
-void check(const Options& options, const Parameters& parameters) {
-  const auto refuse = [](std::string_view code, std::string_view message) {
-    throw Error(ExitStatus::usage, code, message);
-  };
-  if (options.horizon == 0 || options.horizon > 100'000) {
-    refuse("invalid_horizon", "expected a horizon of 1 to 100000 bars");
-  }
-  if (parameters.context == 0 || parameters.context > 10'000'000) {
-    refuse("invalid_context", "expected a context of 1 to 10000000 bars");
-  }
-  if (parameters.samples == 0 || parameters.samples > 65'536) {
-    refuse("invalid_samples", "expected 1 to 65536 samples");
-  }
-  if (!(parameters.input_scale >= 0) || parameters.input_scale > 1e12) {
-    refuse("invalid_input_scale", "expected an input scale above 0, at most 1e12");
-  }
-  (void)parse_aggregate(parameters.aggregate);
-}
-
-/// Moves are not defined at prices of 0 and below, whenever they were.
-void check_prices(const Symbol& symbol, const Parameters& parameters) {
-  if (parameters.transform == Transform::none) return;
-  for (std::size_t v = 0; v < symbol.targets.size(); ++v) {
-    const auto values = symbol.values_of(v);
-    const auto bad = std::ranges::find_if(values, [](float x) { return !(x > 0); });
-    if (bad == values.end()) continue;
-    const auto at = static_cast<std::size_t>(bad - values.begin());
-    throw Error(
-        ExitStatus::bad_data, "non_positive_value",
-        fmt::format("{} is {} at {}, which has no {}", symbol.targets[v], *bad,
-                    data::format_time(symbol.times[at], symbol.style), word(parameters.transform)),
-        fmt::format("{}: series {}", symbol.file, quote(symbol.name)),
-        "mend the row, or use --transform none");
-  }
-}
 
 class Evaluation {
  public:
@@ -72,6 +36,7 @@ class Evaluation {
     const auto answers = predictor_.predict(result_.symbols, result_.parameters, requests_);
     for (std::size_t i = 0; i < requests_.size(); ++i) add_cells(i, answers[i]);
     sort_cells();
+    tell_unseasonal();
     result_.statistics = predictor_.statistics();
     result_.scale_effect = measure_scale_effect(predictor_, result_, requests_, answers, options_);
     return std::move(result_);
@@ -98,16 +63,46 @@ class Evaluation {
       }
       result_.symbols.push_back(symbol);
       result_.parameters.push_back(parameters);
-      result_.season.push_back(options_.season != 0 ? options_.season : season_of(symbol.interval));
+      result_.season.push_back(options_.season != 0 ? options_.season : season_of(symbol));
       const std::size_t exact = options_.rolling == Rolling::one_step
                                     ? options_.horizon
                                     : exact_steps(parameters, options_.horizon, patch_);
       result_.exact_steps =
           result_.symbols.size() == 1 ? exact : std::min(result_.exact_steps, exact);
     }
-    if (!result_.symbols.empty()) return;
-    if (!result_.errors.empty()) throw result_.errors.front().error;
-    throw Error(ExitStatus::bad_data, "no_windows", "there is no symbol to evaluate");
+    if (result_.symbols.empty()) fail_no_windows(result_.errors);
+    result_.unseasonal.assign(result_.symbols.size(), 0);
+    tell_without_parameters();
+  }
+
+  /// Symbols that a file of parameters was to cover and does not.
+  void tell_without_parameters() const {
+    if (options_.by_symbol.empty() || !options_.warning) return;
+    std::string names;
+    for (const Symbol& symbol : result_.symbols) {
+      if (options_.by_symbol.contains(symbol.name)) continue;
+      names.append(names.empty() ? "" : ", ").append(quote(symbol.name));
+    }
+    if (names.empty()) return;
+    options_.warning(
+        fmt::format("there are no parameters for {}: forecast as without a file of them", names));
+  }
+
+  void tell_unseasonal() const {
+    if (!options_.warning) return;
+    std::size_t symbols = 0;
+    std::size_t first = 0;
+    for (std::size_t s = 0; s < result_.symbols.size(); ++s) {
+      if (result_.unseasonal[s] == 0) continue;
+      if (symbols++ == 0) first = s;
+    }
+    if (symbols == 0) return;
+    options_.warning(fmt::format(
+        "{}{}: {} contexts are no longer than a season of {} bars; there MASE is scaled by moves "
+        "from bar to bar, and the seasonal forecast is the last value",
+        quote(result_.symbols[first].name),
+        symbols > 1 ? fmt::format(" (and {} symbols more)", symbols - 1) : "",
+        result_.unseasonal[first], result_.season[first]));
   }
 
   /// The cells that one forecast answers.
@@ -120,8 +115,10 @@ class Evaluation {
     for (std::size_t v = 0; v < variates; ++v) {
       const std::size_t target = request.target + v;
       const std::size_t first = request.last + 1 - request.bars;
-      const auto context = symbol.values_of(target).subspan(first, request.bars);
-      const double scale = seasonal_scale(context, result_.season[request.symbol]);
+      const Context context = {symbol.values_of(target).subspan(first, request.bars),
+                               symbol.mask_of(target).subspan(first, request.bars)};
+      const Scale scale = scale_of(context, result_.season[request.symbol]);
+      if (!scale.seasonal) ++result_.unseasonal[request.symbol];
       for (std::size_t h = 0; h < request.steps; ++h) {
         Cell cell;
         cell.symbol = static_cast<std::uint32_t>(request.symbol);
@@ -130,8 +127,8 @@ class Evaluation {
         cell.step = static_cast<std::uint32_t>(request.last - window.origin + h + 1);
         cell.bar = static_cast<std::uint32_t>(request.last + 1 + h);
         cell.time = symbol.times[cell.bar];
-        cell.base = context.back();
-        cell.scale = scale;
+        cell.base = context.values.back();
+        cell.scale = scale.value;
         const bool observed = symbol.mask_of(target)[cell.bar] != 0;
         cell.actual = observed ? symbol.values_of(target)[cell.bar] : NAN;
         const float* from = stored.data() + (v * request.steps + h) * kStored;

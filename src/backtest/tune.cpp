@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "backtest/baselines.h"
+#include "backtest/check.h"
 #include "backtest/describe.h"
 #include "backtest/measures.h"
 #include "backtest/predict.h"
@@ -34,6 +35,7 @@ class Tuner {
       (void)parse_aggregate(one);
       all_aggregates_.append(all_aggregates_.empty() ? "" : ",").append(one);
     }
+    check_candidates();
     least_context_ = std::min(std::ranges::min(candidates.contexts), options.parameters.context);
     longest_context_ = std::max(std::ranges::max(candidates.contexts), options.parameters.context);
   }
@@ -43,6 +45,7 @@ class Tuner {
                          candidates_.transforms.size() * candidates_.aggregates.size();
     for (const Symbol& symbol : market_.symbols) {
       try {
+        check_prices(symbol, options_.parameters);
         windows_.push_back(part(symbol));
         symbols_.push_back(&symbol);
       } catch (const Error& error) {
@@ -50,6 +53,7 @@ class Tuner {
         tuning_.errors.push_back({symbol.name, error});
       }
     }
+    if (symbols_.empty()) fail_no_windows(tuning_.errors);
     best_.resize(symbols_.size());
     calls_ = symbols_.size() * (3 + candidates_.contexts.size() * candidates_.samples.size() *
                                         candidates_.transforms.size());
@@ -68,6 +72,19 @@ class Tuner {
   }
 
  private:
+  void check_candidates() const {
+    check(options_, options_.parameters);
+    Parameters one = options_.parameters;
+    for (const std::size_t context : candidates_.contexts) {
+      one.context = context;
+      check(options_, one);
+    }
+    for (const std::size_t samples : candidates_.samples) {
+      one.samples = samples;
+      check(options_, one);
+    }
+  }
+
   struct Best {
     Parameters parameters;
     double mase = INFINITY;
@@ -139,7 +156,7 @@ class Tuner {
   std::vector<Errors> errors(std::size_t s, const Parameters& parameters,
                              const std::vector<Window>& windows) {
     const Symbol& symbol = *symbols_[s];
-    const std::size_t season = options_.season != 0 ? options_.season : season_of(symbol.interval);
+    const std::size_t season = options_.season != 0 ? options_.season : season_of(symbol);
     std::vector<Request> requests;
     for (const Window& window : windows) {
       const auto more = requests_of(window, symbol, options_, parameters);
@@ -159,8 +176,9 @@ class Tuner {
         const auto mask = symbol.mask_of(request.target + v);
         // The same denominator for every candidate: that of the longest context.
         const std::size_t longest = std::min(longest_context_, request.last + 1);
+        const std::size_t first = request.last + 1 - longest;
         const double scale =
-            seasonal_scale(values.subspan(request.last + 1 - longest, longest), season);
+            scale_of({values.subspan(first, longest), mask.subspan(first, longest)}, season).value;
         const float* from =
             predictor_.stored(answers[i]).data() + v * request.steps * wanted.size();
         for (std::size_t h = 0; h < request.steps; ++h, from += wanted.size()) {
@@ -214,8 +232,8 @@ class Tuner {
     tuned.default_test_mase = other[0].mean();
     tuned.last_value_test_mase = other.back().mean();
     const std::size_t stride = options_.stride == 0 ? options_.horizon : options_.stride;
-    tuned.against_default = diebold_mariano(own[0].by_window(), other[0].by_window(),
-                                            (options_.horizon + stride - 1) / stride - 1);
+    tuned.against_default = paired_test(own[0].by_window(), other[0].by_window(),
+                                        (options_.horizon + stride - 1) / stride - 1);
     tuning_.symbols.push_back(std::move(tuned));
   }
 

@@ -4,17 +4,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <functional>
 #include <limits>
 
 #include "core/json.h"
 #include "data/calendar.h"
+#include "data/interval.h"
 #include "data/timestamp.h"
 
 namespace toto::backtest {
 namespace {
 
-/// A time of --from or --to. A date stands for its first or its last millisecond.
-std::int64_t parse_time(const std::string& text, std::string_view flag, bool end) {
+/// How long what is written lasts beyond its first millisecond: a minute, a day, a month, a year.
+std::int64_t rest_of(std::int64_t time, const data::TimeStyle& style) {
+  using Form = data::TimeStyle::Form;
+  if (style.form == Form::datetime && !style.seconds) return 60'000 - 1;
+  if (style.form == Form::datetime && style.fraction_digits == 0) return 1'000 - 1;
+  if (style.form == Form::date) return data::kDayMs - 1;
+  if (style.form != Form::month && style.form != Form::year) return 0;
+  data::Interval period;
+  period.unit = data::Interval::Unit::month;
+  period.count = style.form == Form::year ? 12 : 1;
+  return data::advance(time, period, 1) - time - 1;
+}
+
+/// A time of --from or --to: the first or the last millisecond of what is written. A table whose
+/// time is an index has no others.
+std::int64_t parse_time(const std::string& text, const data::TimeStyle& table,
+                        std::string_view flag, bool end) {
+  if (table.form == data::TimeStyle::Form::index) {
+    std::int64_t row = 0;
+    const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), row);
+    if (error == std::errc() && at == text.data() + text.size()) return row;
+    throw Error(ExitStatus::usage, "invalid_time",
+                fmt::format("{} is not a whole number, as the times of the table are", quote(text)),
+                flag);
+  }
   data::TimeReader reader;
   const auto stamp = reader.read(text);
   if (!stamp) {
@@ -23,9 +49,8 @@ std::int64_t parse_time(const std::string& text, std::string_view flag, bool end
                 "write a date such as 2012-06-30, or a timestamp as the table has them");
   }
   reader.finish(stamp->time, stamp->time);
-  std::int64_t time = reader.convert(stamp->time);
-  if (end && reader.style().form == data::TimeStyle::Form::date) time += data::kDayMs - 1;
-  return time;
+  const std::int64_t time = reader.convert(stamp->time);
+  return end ? time + rest_of(time, reader.style()) : time;
 }
 
 struct Range {
@@ -35,12 +60,12 @@ struct Range {
 Range range_of(const Symbol& symbol, const Options& options) {
   Range range{0, symbol.bars};
   if (!options.from.empty()) {
-    const std::int64_t from = parse_time(options.from, "--from", false);
+    const std::int64_t from = parse_time(options.from, symbol.style, "--from", false);
     range.begin = static_cast<std::size_t>(std::ranges::lower_bound(symbol.times, from) -
                                            symbol.times.begin());
   }
   if (!options.to.empty()) {
-    const std::int64_t to = parse_time(options.to, "--to", true);
+    const std::int64_t to = parse_time(options.to, symbol.style, "--to", true);
     range.end =
         static_cast<std::size_t>(std::ranges::upper_bound(symbol.times, to) - symbol.times.begin());
   }
@@ -78,7 +103,12 @@ std::vector<Window> find_windows(const Symbol& symbol, std::size_t index, const 
   for (std::size_t end = range.end; end >= options.horizon && windows.size() < most;) {
     const std::size_t begin = end - options.horizon;
     if (begin < first_bar || begin == 0) break;
-    if (enough[begin - 1]) windows.push_back({index, 0, begin - 1});
+    // One step ahead every bar has a context of its own.
+    const std::size_t contexts = options.rolling == Rolling::one_step ? options.horizon : 1;
+    const auto origin = enough.begin() + static_cast<std::ptrdiff_t>(begin - 1);
+    if (std::all_of(origin, origin + static_cast<std::ptrdiff_t>(contexts), std::identity())) {
+      windows.push_back({index, 0, begin - 1});
+    }
     if (end < stride) break;
     end -= stride;
   }

@@ -34,6 +34,7 @@ ordered_json to_json(const Metrics& m) {
     const PairedTest& test = m.against[b - 1];
     out["against"][std::string(word(static_cast<Source>(b)))] = {
         {"origins", test.count},
+        {"origins_needed", test.needed},
         {"statistic", json_number(test.statistic)},
         {"p_value", json_number(test.p_value)}};
   }
@@ -42,9 +43,11 @@ ordered_json to_json(const Metrics& m) {
 
 ordered_json to_json(const Trades& t) {
   return {{"symbol", t.symbol.empty() ? "*" : t.symbol},
+          {"target", t.target.empty() ? "*" : t.target},
           {"periods", t.periods},
           {"fee", json_number(t.fee)},
           {"total_return", json_number(t.total_return)},
+          {"yearly", t.yearly},
           {"yearly_return", json_number(t.yearly_return)},
           {"yearly_volatility", json_number(t.yearly_volatility)},
           {"sharpe", json_number(t.sharpe)},
@@ -77,6 +80,7 @@ ordered_json describe_run(const Result& result, const Options& options, const Ru
                        {"last", data::format_time(symbol.times.back(), symbol.style)},
                        {"interval", data::describe(symbol.interval)},
                        {"season", result.season[s]},
+                       {"contexts_without_season", result.unseasonal[s]},
                        {"windows", result.windows[s]},
                        {"parameters", to_json(result.parameters[s])},
                        {"findings", findings}});

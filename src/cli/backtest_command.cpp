@@ -2,6 +2,7 @@
 // toto backtest: walk-forward evaluation of many symbols.
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,10 +14,12 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "core/atomic_file.h"
-#include "model/model_impl.h"
 
 namespace toto::cli {
 namespace {
+
+constexpr std::array kResults = {"forecasts.csv", "metrics.csv", "summary.json", "report.html",
+                                 "run.json"};
 
 void make_folder(const std::string& folder) {
   std::error_code error;
@@ -25,6 +28,11 @@ void make_folder(const std::string& folder) {
     throw Error(ExitStatus::io, "write_failed", "cannot make the folder: " + error.message(),
                 folder);
   }
+}
+
+/// Fails now where it would fail after a long run.
+void check_writable(const std::string& folder) {
+  for (const char* name : kResults) const AtomicFile probe(folder + "/" + name);
 }
 
 /// Several files that appear together, once all of them have been written.
@@ -61,6 +69,7 @@ ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
   const ModelInfo info = inspect_model(request.query);
   for (const std::string& warning : info.warnings) warn(warning);
   make_folder(request.out);
+  check_writable(request.out);
   if (!request.no_cache) {
     options.cache_dir = request.cache_dir.empty() ? request.out + "/cache" : request.cache_dir;
   }
@@ -90,13 +99,7 @@ ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
   const std::vector<backtest::Metrics> metrics = backtest::measure(result, options);
   std::vector<backtest::Trades> trades;
   if (request.trade) trades = backtest::simulate(result, request.fee, request.dead_zone);
-  const Model::Impl& model = forecaster.model().impl();
-  const backtest::RunDescription run = {info.name,
-                                        info.synthetic,
-                                        model.content_hash,
-                                        std::string(word(model.precision)),
-                                        std::string(word(model.mode)),
-                                        options.decode == Decode::cached ? "cached" : "uncached"};
+  const backtest::RunDescription run = describe_run(info, forecaster, options.decode);
   Outputs outputs(request.out);
   backtest::write_forecasts(outputs.sink("forecasts.csv"), result, options);
   backtest::write_metrics(outputs.sink("metrics.csv"), metrics);

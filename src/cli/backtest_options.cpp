@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "cli/arguments.h"
+#include "model/model_impl.h"
 
 namespace toto::cli {
 
@@ -66,11 +67,15 @@ void add_window_options(CLI::App& command, BacktestRequest& request) {
   command.add_option("--from", options.from, "The first bar that is forecast, a date or timestamp")
       ->type_name("TIME")
       ->group(group);
-  command.add_option("--to", options.to, "The last bar that is forecast")
+  command
+      .add_option("--to", options.to,
+                  "The last bar that is forecast; a date, month or year to its end")
       ->type_name("TIME")
       ->group(group);
-  add_whole(command, "--season", options.season, 1, 1'000'000, "invalid_season",
-            "Bars of a season, for the seasonal baseline and MASE (default: by the interval)")
+  add_whole(
+      command, "--season", options.season, 1, 1'000'000, "invalid_season",
+      "Bars of a season, for the seasonal baseline and MASE (default: by the interval, and of "
+      "bars of less than a day as many as a day has)")
       ->group(group);
 }
 
@@ -106,22 +111,24 @@ void add_forecast_choices(CLI::App& command, BacktestRequest& request) {
                   "trimmed_mean_F, ... (docs/cli.md)")
       ->type_name("SPEC")
       ->group(group);
-  command
-      .add_option("--seed", request.settings.seed,
-                  "Seed of the random numbers (default: TOTO_SEED, then 0)")
-      ->type_name("N")
-      ->group(group);
+  add_seed_option(command, request.settings, group);
 }
 
 void add_backtest_model_options(CLI::App& command, BacktestRequest& request) {
-  command
-      .add_option("--model,-m", request.settings.model,
-                  "Folder, .safetensors file or Hub id (default: TOTO_MODEL_ID, then the model "
-                  "that ships with toto)")
-      ->type_name("MODEL")
-      ->group("The model");
+  add_model_option(command, request.settings);
   add_model_options(command, request.query);
   add_settings_options(command, request.settings);
+}
+
+backtest::RunDescription describe_run(const ModelInfo& info, const Forecaster& forecaster,
+                                      Decode decode) {
+  const Model::Impl& model = forecaster.model().impl();
+  return {info.name,
+          info.synthetic,
+          model.content_hash,
+          std::string(word(model.precision)),
+          std::string(word(model.mode)),
+          decode == Decode::cached ? "cached" : "uncached"};
 }
 
 }  // namespace toto::cli

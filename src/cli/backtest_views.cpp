@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "backtest/spelling.h"
 #include "core/printable.h"
 
 namespace toto::cli {
@@ -30,6 +32,7 @@ std::string number(double value, const char* format) {
 
 /// "better ***" where the difference to the last value is more than luck would be.
 std::string verdict(const backtest::PairedTest& test) {
+  if (test.too_few()) return fmt::format("too few windows ({} of {})", test.count, test.needed);
   if (!std::isfinite(test.p_value)) return "";
   const char* stars = test.p_value < 0.001  ? " ***"
                       : test.p_value < 0.01 ? " **"
@@ -37,6 +40,13 @@ std::string verdict(const backtest::PairedTest& test) {
                                             : "";
   if (*stars == '\0') return fmt::format("no difference (p {:.2f})", test.p_value);
   return fmt::format("{}{}", test.statistic < 0 ? "better" : "worse", stars);
+}
+
+/// The symbol, with what is traded where that is not the close.
+std::string traded(const backtest::Trades& trades) {
+  const std::array<std::string, 1> target = {trades.target};
+  return backtest::find_column(target, "close") ? trades.symbol
+                                                : trades.symbol + "/" + trades.target;
 }
 
 }  // namespace
@@ -104,9 +114,12 @@ std::string backtest_table(const backtest::Result& result, std::span<const Metri
   }
   if (!trades.empty()) {
     out += "illustration, no advice: long, flat or short after the sign of the forecast\n";
+    if (std::ranges::any_of(trades, [](const backtest::Trades& t) { return !t.yearly; })) {
+      out += "the times are an index: nothing is said per year\n";
+    }
     for (const backtest::Trades& t : trades) {
       out += fmt::format("{} return {:>8} %, Sharpe {:>6}, drawdown {:>6} %; held {:>8} %\n",
-                         shown(t.symbol.empty() ? "all, equal weights" : t.symbol, 20),
+                         shown(t.symbol.empty() ? "all, equal parts" : traded(t), 20),
                          number(100 * t.total_return, "{:.1f}"), number(t.sharpe, "{:.2f}"),
                          number(100 * t.drawdown, "{:.1f}"), number(100 * t.hold_return, "{:.1f}"));
     }

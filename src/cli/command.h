@@ -33,6 +33,9 @@ void add_verify(CLI::App& app, Session& session);
 CLI::App* add_command(CLI::App& parent, Session& session, const std::string& name,
                       const std::string& description, std::string_view examples);
 
+/// --model, and --seed in a group of the command's help.
+void add_model_option(CLI::App& command, SettingsFlags& flags);
+void add_seed_option(CLI::App& command, SettingsFlags& flags, const std::string& group);
 /// --hub-cache and --strict; the command adds its own way of naming the model.
 void add_model_options(CLI::App& command, ModelQuery& query);
 /// The flags of SettingsFlags, but for --model and --seed, which not every command has.

@@ -81,39 +81,37 @@ const backtest::Parameters* find_parameters(
   return nullptr;
 }
 
-/// The last steps of a series, at most `limit`.
-data::TimeSeries last_steps(const data::TimeSeries& series, std::size_t limit) {
-  data::TimeSeries out = series;
-  out.steps = std::min(limit, series.steps);
-  out.values.clear();
-  out.mask.clear();
-  for (std::size_t v = 0; v < series.variates.size(); ++v) {
-    const auto end = static_cast<std::ptrdiff_t>((v + 1) * series.steps);
-    const auto begin = end - static_cast<std::ptrdiff_t>(out.steps);
-    out.values.insert(out.values.end(), series.values.begin() + begin, series.values.begin() + end);
-    out.mask.insert(out.mask.end(), series.mask.begin() + begin, series.mask.begin() + end);
+Forecast forecast_one(Forecaster& forecaster, const ForecastRequest& request,
+                      const backtest::Parameters* own, const data::TimeSeries& series,
+                      const ForecastOptions& options) {
+  if (own != nullptr) {
+    return backtest::forecast_next(forecaster, {&series, 1}, {own, 1}, options).front();
   }
-  out.times.assign(series.times.end() - static_cast<std::ptrdiff_t>(out.steps), series.times.end());
-  return out;
+  warn(fmt::format("{} has no parameters for series {}", request.parameters, quote(series.id)));
+  const data::TimeSeries part = data::last_steps(series, request.context);
+  const Series view = part.view();
+  return forecaster.forecast({&view, 1}, options).front();
 }
 
+/// A series that its parameters do not fit goes into the errors, the others are forecast.
 std::vector<Forecast> forecast_with_parameters(Forecaster& forecaster,
-                                               const ForecastRequest& request,
-                                               const std::vector<data::TimeSeries>& all,
+                                               const ForecastRequest& request, data::Dataset& data,
                                                const ForecastOptions& options) {
   const auto by_symbol = backtest::read_parameters(request.parameters);
   std::vector<Forecast> forecasts;
-  for (const data::TimeSeries& series : all) {
-    if (const auto* own = find_parameters(by_symbol, series)) {
+  std::vector<data::TimeSeries> done;
+  for (data::TimeSeries& series : data.series) {
+    try {
       forecasts.push_back(
-          backtest::forecast_next(forecaster, {&series, 1}, {own, 1}, options).front());
-      continue;
+          forecast_one(forecaster, request, find_parameters(by_symbol, series), series, options));
+      done.push_back(std::move(series));
+    } catch (const Error& error) {
+      if (error.status() != ExitStatus::bad_data) throw;
+      report(error);
+      data.errors.push_back({series.id, error});
     }
-    warn(fmt::format("{} has no parameters for series {}", request.parameters, quote(series.id)));
-    const data::TimeSeries part = last_steps(series, request.context);
-    const Series view = part.view();
-    forecasts.push_back(forecaster.forecast({&view, 1}, options).front());
   }
+  data.series = std::move(done);
   return forecasts;
 }
 
@@ -127,7 +125,7 @@ void widen_context(ForecastRequest& request) {
 }
 
 std::vector<Forecast> compute(const ForecastRequest& request, const Settings& settings,
-                              const data::Dataset& data, bool bands, const Interrupt& interrupt,
+                              data::Dataset& data, bool bands, const Interrupt& interrupt,
                               const Session& session, Counters& counters) {
   ForecastOptions options = request.forecast;
   if (bands && !options.mean_only) {
@@ -154,7 +152,7 @@ std::vector<Forecast> compute(const ForecastRequest& request, const Settings& se
     for (const data::TimeSeries& series : data.series) views.push_back(series.view());
     forecasts = forecaster.forecast(views, options);
   } else {
-    forecasts = forecast_with_parameters(forecaster, request, data.series, options);
+    forecasts = forecast_with_parameters(forecaster, request, data, options);
   }
   counters = forecaster.counters();
   return forecasts;
@@ -187,7 +185,7 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
 
   const ModelInfo info = inspect_model(request.query);
   for (const std::string& warning : info.warnings) warn(warning);
-  const data::Dataset data = read_inputs(request, static_cast<std::size_t>(info.patch_size));
+  data::Dataset data = read_inputs(request, static_cast<std::size_t>(info.patch_size));
   for (const std::string& warning : data.warnings) warn(warning);
   for (const data::SeriesError& failed : data.errors) report(failed.error);
   if (data.series.empty()) return data.errors.front().error.status();
@@ -197,6 +195,7 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   Counters counters;
   std::vector<Forecast> forecasts =
       compute(request, settings, data, table || picture.wanted(), interrupt, session, counters);
+  if (data.series.empty()) return data.errors.front().error.status();
   if (picture.wanted()) {
     const plot::Figure figure = make_figure(data.series, forecasts, info);
     picture.sink()(request.plot.ends_with(".svg") ? plot::to_svg(figure) : plot::to_html(figure));

@@ -78,11 +78,7 @@ void add_numeric_options(CLI::App& command, ForecastRequest& request) {
       "auto (default): exact for the first patch, from trajectories beyond it; samples: from "
       "trajectories throughout");
   from->group(group);
-  command
-      .add_option("--seed", request.settings.seed,
-                  "Seed of the random numbers (default: TOTO_SEED, then 0)")
-      ->type_name("N")
-      ->group(group);
+  add_seed_option(command, request.settings, group);
   command
       .add_flag("--mean", forecast.mean_only,
                 "Only the mean: one trajectory of means fed back, nothing is drawn")
@@ -165,13 +161,7 @@ void add_forecast_options(CLI::App& command, ForecastRequest& request) {
       ->type_name("FILE");
   add_table_options(command, request);
   add_numeric_options(command, request);
-  command
-      .add_option(
-          "--model,-m", request.settings.model,
-          "Folder, .safetensors file or Hub id (default: TOTO_MODEL_ID, then the model that "
-          "ships with toto)")
-      ->type_name("MODEL")
-      ->group("The model");
+  add_model_option(command, request.settings);
   add_model_options(command, request.query);
   add_settings_options(command, request.settings);
   command

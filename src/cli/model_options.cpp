@@ -14,6 +14,22 @@ constexpr const char* kExecution = "How it runs";
 
 }  // namespace
 
+void add_model_option(CLI::App& command, SettingsFlags& flags) {
+  command
+      .add_option("--model,-m", flags.model,
+                  "Folder, .safetensors file or Hub id (default: TOTO_MODEL_ID, then the model "
+                  "that ships with toto)")
+      ->type_name("MODEL")
+      ->group(kGroup);
+}
+
+void add_seed_option(CLI::App& command, SettingsFlags& flags, const std::string& group) {
+  command
+      .add_option("--seed", flags.seed, "Seed of the random numbers (default: TOTO_SEED, then 0)")
+      ->type_name("N")
+      ->group(group);
+}
+
 void add_model_options(CLI::App& command, ModelQuery& query) {
   command
       .add_option("--hub-cache", query.hub_cache,

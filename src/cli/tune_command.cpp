@@ -13,7 +13,6 @@
 #include "cli/progress.h"
 #include "core/atomic_file.h"
 #include "core/printable.h"
-#include "model/model_impl.h"
 
 namespace toto::cli {
 namespace {
@@ -42,7 +41,8 @@ std::string table(const backtest::Tuning& tuning, std::size_t width) {
                        backtest::word(t.chosen.transform), t.chosen.aggregate, t.chosen.samples,
                        std::isfinite(t.against_default.p_value)
                            ? fmt::format(" (p {:.2f})", t.against_default.p_value)
-                           : "");
+                       : t.against_default.too_few() ? " (too few windows for a test)"
+                                                     : "");
   }
   return out;
 }
@@ -75,14 +75,7 @@ ExitStatus run_tune(TuneRequest& request, const Session& session) {
     tuning = backtest::tune(market, forecaster, with.options, request.candidates);
   }
   for (const data::SeriesError& failed : tuning.errors) report(failed.error);
-  if (tuning.symbols.empty()) return tuning.errors.front().error.status();
-  const Model::Impl& model = forecaster.model().impl();
-  const backtest::RunDescription run = {info.name,
-                                        info.synthetic,
-                                        model.content_hash,
-                                        std::string(word(model.precision)),
-                                        std::string(word(model.mode)),
-                                        "cached"};
+  const backtest::RunDescription run = describe_run(info, forecaster, with.options.decode);
   backtest::write_parameters([&](std::string_view text) { output.write(text); }, tuning,
                              with.options, run);
   output.commit();
@@ -177,9 +170,7 @@ void add_tune(CLI::App& app, Session& session) {
   add_market_options(*command, with);
   add_window_options(*command, with);
   add_candidates(*command, request->candidates);
-  command->add_option("--seed", with.settings.seed, "Seed of the random numbers")
-      ->type_name("N")
-      ->group("The forecast");
+  add_seed_option(*command, with.settings, "The forecast");
   add_backtest_model_options(*command, with);
   command
       ->add_option("--output,-o", request->output,

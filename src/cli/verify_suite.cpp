@@ -21,32 +21,9 @@
 namespace toto::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 Suite parse_suite(const std::string& text) {
   return parse_choice<Suite>(
       text, "--suite", {{"quick", Suite::quick}, {"full", Suite::full}, {"soak", Suite::soak}});
-}
-
-/// A folder stands for the CSV files in it, by name.
-std::vector<std::string> files_of(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    if (!fs::is_directory(path)) {
-      files.push_back(path);
-      continue;
-    }
-    std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator(path)) {
-      if (entry.path().extension() == ".csv") found.push_back(entry.path().string());
-    }
-    if (found.empty()) {
-      throw Error(ExitStatus::missing_input, "file_not_found", "no .csv file in this folder", path);
-    }
-    std::sort(found.begin(), found.end());
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return files;
 }
 
 /// Files of the same columns give series of the same ids: those get the file's stem in front, as
@@ -80,7 +57,7 @@ std::vector<data::TimeSeries> read_all(const std::vector<std::string>& files, st
     if (!set.errors.empty()) throw set.errors.front().error;
     for (data::TimeSeries& series : set.series) {
       all.push_back(std::move(series));
-      stems.push_back(fs::path(path).stem().string());
+      stems.push_back(std::filesystem::path(path).stem().string());
     }
   }
   tell_apart(all, stems);
@@ -217,16 +194,8 @@ void add_suite_options(CLI::App& command, SuiteRequest& request) {
   add_whole(command, "--soak-seconds", request.soak_seconds, 1, 10'000'000, "invalid_setting",
             "How long the suite soak goes on forecasting (default 600)")
       ->group(group);
-  command
-      .add_option(
-          "--model,-m", request.settings.model,
-          "Folder, .safetensors file or Hub id (default: TOTO_MODEL_ID, then the model that "
-          "ships with toto)")
-      ->type_name("MODEL")
-      ->group("The model");
-  command.add_option("--seed", request.settings.seed, "Seed of the random numbers")
-      ->type_name("N")
-      ->group(group);
+  add_model_option(command, request.settings);
+  add_seed_option(command, request.settings, group);
   add_model_options(command, request.query);
   command.add_flag("--second-process", request.second_process)->group("");
 }
@@ -251,7 +220,7 @@ ExitStatus run_verify_suite(const SuiteRequest& request, const Session& session)
   VerifyOptions options = options_of(request, settings, session);
   const ModelInfo info = inspect_model(options.query);
   const std::vector<data::TimeSeries> data =
-      read_all(files_of(request.data), static_cast<std::size_t>(info.patch_size));
+      read_all(data::csv_files(request.data), static_cast<std::size_t>(info.patch_size));
   std::vector<Series> series;
   series.reserve(data.size());
   for (const data::TimeSeries& one : data) series.push_back(one.view());

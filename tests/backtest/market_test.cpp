@@ -68,6 +68,30 @@ TEST_F(Market_, CryptoTradesEveryDay) {
             5U);
 }
 
+TEST_F(Market_, ADayOfTradingIsTheSeasonOfShorterBars) {
+  std::string text = "Date,Open,High,Low,Close\n";
+  for (int day = 1; day <= 26; ++day) {
+    if (day % 7 >= 5) continue;
+    const int last = day == 10 ? 12 : 15;  // closes early once
+    for (int hour = 9; hour <= last; ++hour) {
+      char line[80];
+      std::snprintf(line, sizeof(line), "2024-01-%02d %02d:30,1,3,1,%d\n", day, hour, 2 + hour);
+      text += line;
+    }
+  }
+  const Symbol stock = test::market_of({write("A.csv", text)}).symbols[0];
+  EXPECT_EQ(stock.interval.count, data::kDayMs / 24);
+  EXPECT_EQ(season_of(stock), 7U);
+  std::string round = "Date,Open,High,Low,Close\n";
+  for (int hour = 0; hour < 24 * 8; ++hour) {
+    char line[80];
+    std::snprintf(line, sizeof(line), "2024-01-%02d %02d:00,1,3,1,2\n", 1 + hour / 24, hour % 24);
+    round += line;
+  }
+  EXPECT_EQ(season_of(test::market_of({write("C.csv", round)}).symbols[0]), 24U);
+  EXPECT_EQ(season_of(test::market_of({write("D.csv", test::bars(30, 0))}).symbols[0]), 5U);
+}
+
 TEST_F(Market_, GapsAreFilledFromThePastAlone) {
   std::string text = "Date,Open,High,Low,Close\n";
   for (int hour = 0; hour < 24; ++hour) {
@@ -134,6 +158,43 @@ TEST_F(Market_, WhatWouldMakeForecastsWrongIsAnError) {
       "crossed_bars");
   EXPECT_EQ(code_of(test::market_of({path("nowhere.csv")})), "file_not_found");
   EXPECT_EQ(code_of(test::market_of({write("d.csv", "")})), "no_rows");
+}
+
+TEST_F(Market_, AColumnThatIsNotForecastIsNoReasonToRefuse) {
+  std::string text = test::bars(30, 0);
+  text.replace(text.find(",1000"), 5, ",n.a!");
+  const std::string file = write("AA.csv", text);
+  const Market market = test::market_of({file});
+  ASSERT_EQ(market.errors.size(), 0U);
+  EXPECT_EQ(count_of(market.symbols[0], "unreadable_column"), 1U);
+  EXPECT_EQ(market.symbols[0].bars, 30U);
+  // Where it is forecast, it is.
+  EXPECT_EQ(code_of(test::market_of({file}, {"close", "volume"})), "not_a_number");
+  // A bad price is no better for a bad volume.
+  text.insert(text.find("2024-01-01,") + 11, "x");
+  EXPECT_EQ(code_of(test::market_of({write("BB.csv", text)}, {"open"})), "not_a_number");
+}
+
+TEST_F(Market_, OnlyTheChosenSymbolsCount) {
+  MarketOptions options;
+  options.inputs = {write("AA.csv", test::bars(30, 0)), write("BB.csv", test::bars(30, 1)),
+                    write("broken.csv", "")};
+  options.symbols = {"AA", "BB"};
+  const Market market = read_market(options);
+  EXPECT_EQ(market.symbols.size(), 2U);
+  EXPECT_EQ(market.errors.size(), 0U);
+  ASSERT_EQ(market.warnings.size(), 1U);
+  EXPECT_NE(market.warnings[0].find("broken.csv"), std::string::npos);
+  options.symbols = {"AA", "broken"};
+  EXPECT_EQ(read_market(options).errors.size(), 1U);
+  options.symbols = {"ZZ"};
+  try {
+    (void)read_market(options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), "missing_symbol");
+    EXPECT_NE(error.message().find("1 cannot be read"), std::string::npos);
+  }
 }
 
 TEST_F(Market_, ASymbolOfTwoFilesIsReadOnce) {

@@ -12,6 +12,12 @@ using test::expect_same;
 using test::expected;
 using Numbers = std::vector<double>;
 
+/// A context of which everything is observed; it must outlive what is returned.
+Context whole(const std::vector<float>& values) {
+  static const std::vector<std::uint8_t> all(1000, 1);
+  return {values, std::span(all).first(values.size())};
+}
+
 TEST(Measures, AgreeWithIndependentImplementations) {
   for (const auto& one : expected().at("measures")) {
     const auto actual = one.at("actual").get<Numbers>();
@@ -66,10 +72,35 @@ TEST(Measures, ScaleByTheSeasonalDifferencesOfTheContext) {
     expect_same(mean_scaled_error(actual, forecast, scales),
                 one.at("expected").at("mase").get<double>(), "mase");
     const std::vector<float> context(train.begin(), train.end());
-    EXPECT_NEAR(seasonal_scale(context, season), scale, 1e-5 * scale);
+    EXPECT_NEAR(scale_of(whole(context), season).value, scale, 1e-5 * scale);
   }
-  EXPECT_EQ(seasonal_scale(std::vector<float>{1, 4, 2, 8}, 2), 2.5);
-  EXPECT_EQ(seasonal_scale(std::vector<float>{1, 4}, 2), 0);
+  const std::vector<float> four = {1, 4, 2, 8};
+  EXPECT_EQ(scale_of(whole(four), 2).value, 2.5);
+}
+
+TEST(Measures, WithoutASeasonTheScaleIsThatOfSingleMoves) {
+  const std::vector<float> y = {1, 4, 2};
+  EXPECT_TRUE(scale_of(whole(y), 2).seasonal);
+  for (const std::size_t season : {3U, 7U}) {
+    EXPECT_EQ(scale_of(whole(y), season).value, 2.5);
+    EXPECT_FALSE(scale_of(whole(y), season).seasonal);
+  }
+  const std::vector<float> one = {4};
+  EXPECT_EQ(scale_of(whole(one), 2).value, 0);
+}
+
+TEST(Measures, WhatWasNotObservedHasNoPartInScalesAndSpreads) {
+  // The third one repeats the value before it; the moves that were seen are 1 and 2.
+  const std::vector<float> y = {3, 4, 4, 6, 8};
+  const std::vector<std::uint8_t> mask = {1, 1, 0, 1, 1};
+  const Context context = {y, mask};
+  EXPECT_EQ(scale_of(context, 1).value, 1.5);
+  EXPECT_EQ(scale_of(context, 2).value, 2);  // from 4 to 6
+  EXPECT_EQ(baseline(Source::last_value, context, 1, 4).sigma, 2 * std::sqrt((1.0 + 4.0) / 2));
+  // The line from the first to the last value that was seen goes on.
+  const std::vector<float> late = {9, 1, 2, 3, 3, 3};
+  const std::vector<std::uint8_t> seen = {0, 1, 1, 1, 0, 0};
+  EXPECT_EQ(baseline(Source::drift, {late, seen}, 1, 2).point, 3 + 4);
 }
 
 TEST(Measures, PairedTestAgrees) {
@@ -84,6 +115,32 @@ TEST(Measures, PairedTestAgrees) {
     expect_same(two_sided_p(one.at("t").get<double>(), one.at("df").get<double>()),
                 one.at("p").get<double>(), "student");
   }
+}
+
+TEST(Measures, TooFewLossesSayNothing) {
+  Numbers loss, other;
+  for (int i = 0; i < 30; ++i) {
+    loss.push_back(1 + i % 3);
+    other.push_back(2 + i % 5);
+  }
+  const auto first = [&](std::size_t count, std::size_t overlap) {
+    return paired_test(Values(loss).first(count), Values(other).first(count), overlap);
+  };
+  // As many losses as may be correlated: p would be 1 by construction.
+  EXPECT_EQ(diebold_mariano(Values(loss).first(5), Values(other).first(5), 4).p_value, 1);
+  for (const auto& [count, overlap, needed] :
+       {std::tuple(5U, 4U, 15U), std::tuple(9U, 0U, 10U), std::tuple(29U, 9U, 30U)}) {
+    const PairedTest test = first(count, overlap);
+    EXPECT_TRUE(test.too_few());
+    EXPECT_EQ(test.count, count);
+    EXPECT_EQ(test.needed, needed);
+    EXPECT_TRUE(std::isnan(test.p_value));
+    EXPECT_TRUE(std::isnan(test.statistic));
+  }
+  EXPECT_FALSE(first(10, 0).too_few());
+  EXPECT_EQ(first(10, 0).p_value,
+            diebold_mariano(Values(loss).first(10), Values(other).first(10), 0).p_value);
+  EXPECT_FALSE(first(30, 9).too_few());
 }
 
 TEST(Measures, PairedTestOfEqualLossesSaysNothing) {
@@ -126,7 +183,7 @@ TEST(Baselines, AgreeWithStatsforecast) {
     for (const Source source : {Source::last_value, Source::seasonal_naive, Source::drift}) {
       const auto& want = one.at(std::string(word(source)));
       for (std::size_t h = 1; h <= one.at("horizon").get<std::size_t>(); ++h) {
-        const Baseline found = baseline(source, y, season, h);
+        const Baseline found = baseline(source, whole(y), season, h);
         const std::string what(word(source));
         expect_same(found.point, want.at("point")[h - 1].get<double>(), what);
         expect_same(found.point + found.sigma * normal_quantile(18),
@@ -140,9 +197,10 @@ TEST(Baselines, AgreeWithStatsforecast) {
 
 TEST(Baselines, ShortContextsHaveTheirLastValue) {
   const std::vector<float> y = {3, 5};
-  EXPECT_EQ(baseline(Source::seasonal_naive, y, 7, 1).point, 5);
-  EXPECT_EQ(baseline(Source::drift, std::vector<float>{4}, 7, 3).point, 4);
-  EXPECT_EQ(baseline(Source::last_value, std::vector<float>{4}, 7, 3).sigma, 0);
+  const std::vector<float> one = {4};
+  EXPECT_EQ(baseline(Source::seasonal_naive, whole(y), 7, 1).point, 5);
+  EXPECT_EQ(baseline(Source::drift, whole(one), 7, 3).point, 4);
+  EXPECT_EQ(baseline(Source::last_value, whole(one), 7, 3).sigma, 0);
 }
 
 }  // namespace

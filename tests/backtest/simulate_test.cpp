@@ -21,6 +21,7 @@ Result three_days(bool every_day = false) {
   symbol.values = {100, 110, 99, 99};
   symbol.mask = {1, 1, 1, 1};
   symbol.times = {0, data::kDayMs, 2 * data::kDayMs, 3 * data::kDayMs};
+  symbol.style.form = data::TimeStyle::Form::date;
   symbol.every_day = every_day;
   result.symbols = {symbol};
   const double said[3] = {105, 100, 99};  // up, down, no move
@@ -90,6 +91,105 @@ TEST(Simulate, PositionsDoNotOverlap) {
   EXPECT_NEAR(t.total_return, -0.01, 1e-12);
 }
 
+/// A symbol of daily bars and, from each origin, a forecast two bars ahead that says "up".
+void add_symbol(Result& result, const char* name, std::int64_t first_day,
+                const std::vector<float>& closes, const std::vector<std::uint32_t>& origins) {
+  Symbol symbol;
+  symbol.name = std::string(name);
+  symbol.targets = {"close"};
+  symbol.bars = closes.size();
+  symbol.values = closes;
+  symbol.mask.assign(closes.size(), 1);
+  symbol.style.form = data::TimeStyle::Form::date;
+  for (std::size_t t = 0; t < closes.size(); ++t) {
+    symbol.times.push_back((first_day + static_cast<std::int64_t>(t)) * data::kDayMs);
+  }
+  for (std::uint32_t w = 0; w < origins.size(); ++w) {
+    for (std::uint32_t h = 1; h <= 2; ++h) {
+      Cell cell;
+      cell.symbol = static_cast<std::uint32_t>(result.symbols.size());
+      cell.window = w;
+      cell.step = h;
+      cell.bar = origins[w] + h;
+      cell.base = closes[origins[w]];
+      cell.actual = closes[cell.bar];
+      cell.model.point = cell.base * 1.5;
+      result.cells.push_back(cell);
+    }
+  }
+  result.symbols.push_back(std::move(symbol));
+}
+
+Result two_bars_ahead() {
+  Result result;
+  result.rolling = Rolling::multi_step;
+  result.horizon = 2;
+  return result;
+}
+
+// The windows of one symbol end where those of the other are half way: both gain 21 % in the same
+// days, so together they gain 21 % and not 46 %.
+TEST(Simulate, PeriodsOfSymbolsThatOverlapAreNotCompounded) {
+  Result result = two_bars_ahead();
+  add_symbol(result, "A", 0, {100, 100, 110, 110, 121}, {0, 2});
+  add_symbol(result, "B", 1, {100, 110, 110, 121, 121}, {0, 2});
+  const std::vector<Trades> all = simulate(result, 0.0);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_NEAR(all[0].total_return, 0.21, 1e-6);
+  EXPECT_NEAR(all[0].hold_return, 0.21, 1e-6);
+  EXPECT_EQ(all[0].periods, 4U);
+  EXPECT_EQ(simulate(result, std::nullopt)[0].fee, 0.0005);
+  result.symbols[1].every_day = true;  // has another fee
+  EXPECT_TRUE(std::isnan(simulate(result, std::nullopt)[0].fee));
+}
+
+TEST(Simulate, ADrawdownWithinAPeriodIsSeen) {
+  Result result = two_bars_ahead();
+  add_symbol(result, "A", 0, {100, 60, 100}, {0});
+  const Trades t = simulate(result, 0.0)[0];
+  EXPECT_NEAR(t.total_return, 0, 1e-12);
+  EXPECT_NEAR(t.drawdown, 0.4, 1e-6);
+}
+
+TEST(Simulate, NothingIsHeldBetweenWindows) {
+  Result result = two_bars_ahead();
+  add_symbol(result, "A", 0, {100, 100, 100, 500, 500, 500}, {0, 3});
+  const Trades t = simulate(result, 0.001)[0];
+  // Bought, sold, and bought again; the jump between the windows is nobody's.
+  EXPECT_NEAR(t.total_return, 0.999 * 0.999 * 0.999 - 1, 1e-12);
+  EXPECT_NEAR(t.turnover, 1.5, 1e-12);
+}
+
+TEST(Simulate, TheCloseIsTradedHoweverItIsSpelled) {
+  Result result = three_days();
+  Symbol& symbol = result.symbols[0];
+  symbol.targets = {"High", "Close"};
+  symbol.values = {1, 1, 1, 1, 100, 110, 99, 99};
+  symbol.mask.assign(8, 1);
+  for (Cell& cell : result.cells) cell.target = 1;
+  const std::vector<Trades> all = simulate(result, 0.0);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].target, "Close");
+  EXPECT_NEAR(all[0].total_return, 0.21, 1e-12);
+  symbol.targets = {"Low", "High"};
+  EXPECT_TRUE(simulate(result, 0.0).empty());  // the first target has no cells here
+  for (Cell& cell : result.cells) cell.target = 0;
+  EXPECT_EQ(simulate(result, 0.0)[0].target, "Low");
+}
+
+TEST(Simulate, NothingIsYearlyWhereTimeIsAnIndex) {
+  Result result = three_days();
+  result.symbols[0].style.form = data::TimeStyle::Form::index;
+  result.symbols[0].times = {0, 1, 2, 3};
+  const Trades t = simulate(result, 0.0)[0];
+  EXPECT_FALSE(t.yearly);
+  EXPECT_NEAR(t.total_return, 0.21, 1e-12);
+  for (const double yearly : {t.yearly_return, t.yearly_volatility, t.sharpe, t.hold_sharpe}) {
+    EXPECT_TRUE(std::isnan(yearly));
+  }
+  EXPECT_TRUE(simulate(three_days(), 0.0)[0].yearly);
+}
+
 TEST(Simulate, SymbolsTogetherWeighAlike) {
   Result result = three_days();
   result.symbols.push_back(result.symbols[0]);
@@ -103,7 +203,7 @@ TEST(Simulate, SymbolsTogetherWeighAlike) {
   const std::vector<Trades> all = simulate(result, 0.0);
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0].symbol, "");
-  EXPECT_NEAR(all[0].total_return, 1.05 * 1.05 - 1, 1e-12);
+  EXPECT_NEAR(all[0].total_return, (1.21 + 1) / 2 - 1, 1e-12);  // half of the money each
   EXPECT_EQ(all[2].total_return, 0);
 }
 

@@ -107,6 +107,54 @@ TEST_F(Tune, ItsFileIsReadAgainAndUsed) {
   }
 }
 
+TEST_F(Tune, RefusesWhatABacktestRefuses) {
+  const Market market = two_symbols();
+  const auto code = [&](const Options& options, const Candidates& candidates) -> std::string {
+    try {
+      (void)tune(market, options, candidates);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return "";
+  };
+  Options options = small();
+  options.horizon = 0;
+  EXPECT_EQ(code(options, few()), "invalid_horizon");
+  Candidates candidates = few();
+  candidates.contexts.push_back(0);
+  EXPECT_EQ(code(small(), candidates), "invalid_context");
+  candidates = few();
+  candidates.samples.push_back(1'000'000);
+  EXPECT_EQ(code(small(), candidates), "invalid_samples");
+}
+
+TEST_F(Tune, PricesThatHaveNoReturnsAreNamedWhereReturnsAreTheDefault) {
+  Market market = two_symbols();
+  market.symbols[1].values[3] = 0;
+  Options options = small();
+  EXPECT_EQ(tune(market, options, few()).errors.size(), 0U);
+  options.parameters.transform = Transform::pct;
+  const Tuning tuning = tune(market, options, few());
+  ASSERT_EQ(tuning.errors.size(), 1U);
+  EXPECT_EQ(tuning.errors[0].error.code(), "non_positive_value");
+}
+
+TEST_F(Tune, ASeasonLongerThanTheContextIsTunedAllTheSame) {
+  Options options = small();
+  options.season = 1000;
+  for (const Tuned& tuned : tune(two_symbols(), options, few()).symbols) {
+    EXPECT_TRUE(std::isfinite(tuned.validation_mase));
+    EXPECT_LE(tuned.validation_mase, tuned.default_validation_mase);
+  }
+}
+
+TEST_F(Tune, FewTestWindowsAreNoTest) {
+  for (const Tuned& tuned : tune(two_symbols(), small(), few()).symbols) {  // 6 of them
+    EXPECT_TRUE(tuned.against_default.too_few());
+    EXPECT_TRUE(std::isnan(tuned.against_default.p_value));
+  }
+}
+
 TEST_F(Tune, SymbolsWithTooFewBarsAreNamed) {
   const Market market =
       test::market_of({write("AA.csv", test::bars(150, 0)), write("SS.csv", test::bars(13, 1))});

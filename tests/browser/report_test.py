@@ -148,6 +148,38 @@ class Report(unittest.TestCase):
         self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), 400)
         self.assertEqual(self.browser.run("getComputedStyle(document.body).backgroundColor"), "rgb(22, 24, 29)")
 
+    def page_of(self, missing):
+        """The page of one window of four bars, of which the last ones were not observed."""
+        folder = os.path.join(self.folder.name, f"missing{missing}")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "AA.csv"), "w", encoding="utf-8") as file:
+            file.write("Date,Open,High,Low,Close\n")
+            for t in range(120):
+                day = datetime.date(2020, 1, 1) + datetime.timedelta(days=t)
+                close = "" if t >= 120 - missing else f"{50 + 6 * math.sin(t / 9):.2f}"
+                file.write(f"{day},50,60,40,{close}\n")
+        out = os.path.join(folder, "out")
+        done = subprocess.run([PROGRAM, "backtest", folder, "--model",
+                               os.path.join(ROOT, "tests/data/golden/toto1-tiny-a"), "--horizon", "4", "--windows", "1",
+                               "--context", "48", "--quiet", "--out", out], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.browser.open(os.path.join(out, "report.html"))
+
+    def test_where_nothing_was_observed_the_page_says_so(self):
+        self.page_of(4)
+        self.assertIn("nothing can be measured", self.text("#nothing"))
+        self.assertIn("none of these bars was observed", self.text("#fan-read"))
+
+    def test_steps_without_observations_leave_the_others_where_they_are(self):
+        self.page_of(2)
+        self.assertRegex(self.text("#fan-read"), r"^\d of 2 bars inside")
+        self.assertIn("too few windows", self.text("#cards"))
+        labels = self.browser.run("[...document.querySelectorAll('#steps text[text-anchor=middle]')].map(t => t.textContent)")
+        self.assertEqual(labels, ["1", "2", "3", "4"])
+        shown = self.browser.run("(() => { const w = D.fans[0].windows[0]; let sum = 0; w.actual.forEach((a, i) =>"
+                                 "{ if (a !== null) sum += Math.abs(w.point[i] - a); }); return short(sum / 2); })()")
+        self.assertIn(f"mean absolute error toto {shown},", self.text("#fan-read"))
+
     def test_screenshot(self):
         path = PICTURE or os.path.join(self.folder.name, "report.png")
         self.browser.screenshot(path)

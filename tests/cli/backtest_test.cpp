@@ -127,6 +127,50 @@ TEST_F(Backtest, NothingIsWrittenWhereNothingCanBeEvaluated) {
   EXPECT_TRUE(std::filesystem::is_empty(path("none")));
 }
 
+TEST_F(Backtest, OnlyTheChosenSymbolsCount) {
+  write("bars/empty.csv", "");
+  const Result result = backtest({"--out", "a", "--symbols", "AA,BB"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, testing::HasSubstr("bars/empty.csv"));
+}
+
+TEST_F(Backtest, EverySymbolThatHasNoWindowIsNamed) {
+  std::filesystem::create_directory(path("short"));
+  write("short/RR.csv", bars(5, 0));
+  write("short/SS.csv", bars(6, 0));
+  const Result result = run({"backtest", "short", "--model", tiny_model(), "--out", "a"});
+  expect_failure(result, 65, "no_windows");
+  EXPECT_THAT(result.err, testing::HasSubstr("RR.csv"));
+  EXPECT_THAT(result.err, testing::HasSubstr("SS.csv"));
+}
+
+TEST_F(Backtest, AResultThatCannotBeWrittenIsToldBeforeTheRun) {
+  std::filesystem::create_directory(path("a"));
+  std::filesystem::create_directory(path("a/report.html"));
+  const Result result = backtest({"--out", "a"});
+  EXPECT_EQ(result.status, 74) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(path("a/cache")));  // nothing was forecast
+}
+
+TEST_F(Backtest, TheCloseIsTradedAndWithoutDatesNothingIsYearly) {
+  const Result close = backtest({"--out", "a", "--targets", "High,Close/Last", "--trade"});
+  ASSERT_EQ(close.status, 0) << close.err;
+  for (const auto& trades : json("a/summary.json").at("illustration")) {
+    EXPECT_EQ(trades.at("target"), "Close/Last");
+    EXPECT_EQ(trades.at("yearly"), true);
+  }
+  std::string text = "index,close\n";
+  for (int t = 0; t < 90; ++t) {
+    text += std::to_string(t) + "," + std::to_string(50 + t % 7) + "\n";
+  }
+  write("rows.csv", text);
+  const Result rows = run({"backtest", "rows.csv", "--model", tiny_model(), "--trade", "--horizon",
+                           "2", "--context", "32", "--out", "b"});
+  ASSERT_EQ(rows.status, 0) << rows.err;
+  EXPECT_THAT(rows.out, testing::HasSubstr("nothing is said per year"));
+  EXPECT_TRUE(json("b/summary.json").at("illustration")[0].at("sharpe").is_null());
+}
+
 TEST_F(Backtest, RepeatedRowsAreLeftOut) {
   ASSERT_EQ(backtest({"--out", "a"}).status, 0);
   std::string text = bars(120, 0);
@@ -279,6 +323,16 @@ TEST_F(Backtest, TuneWritesAFileThatForecastAndBacktestRead) {
     const std::string after = text.substr(text.find("\n" + id + ",") + 1);
     return after.substr(0, after.find('\n'));
   };
+  // A series whose parameters do not fit it does not keep the others from their forecasts.
+  std::filesystem::create_directory(path("odd"));
+  write("odd/AA.csv", bars(119, 0) + "2020-04-29,1,1,1,0,1\n");
+  std::vector<std::string> odd = with;
+  odd[1] = "odd/AA.csv";
+  const Result rest = run(odd);
+  EXPECT_EQ(rest.status, 65);
+  EXPECT_THAT(rest.err, testing::HasSubstr("[non_positive_value]"));
+  EXPECT_THAT(rest.out, testing::HasSubstr("\nBB,"));
+  EXPECT_THAT(rest.out, testing::Not(testing::HasSubstr("\nAA,")));
   std::string bb = row(next.out, "BB");
   const std::size_t point = bb.find(",,");
   ASSERT_NE(point, std::string::npos);

@@ -248,7 +248,7 @@ TEST_F(Verify, Refusals) {
   expect_failure(verify({"--report", "nowhere/r.md"}), 74, "write_failed");
   expect_failure(verify({"--data", "nowhere.csv"}), 66, "file_not_found");
   std::filesystem::create_directory(folder_ / "empty");
-  expect_failure(verify({"--data", "empty"}), 66, "file_not_found");
+  expect_failure(verify({"--data", "empty"}), 66, "no_input");
   EXPECT_EQ(listing(), std::vector<std::string>{"empty"});
 }
 

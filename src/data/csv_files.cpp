@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders on a command line stand for the tables in them.
+#include <algorithm>
+#include <filesystem>
+
+#include "toto/data.hpp"
+
+namespace toto::data {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> csv_files(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> inside;
+    for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+      if (at->path().extension() == ".csv") inside.push_back(at->path().string());
+    }
+    if (error) {
+      throw Error(ExitStatus::io, "read_failed", "cannot read: " + error.message(), path);
+    }
+    if (inside.empty()) {
+      throw Error(ExitStatus::missing_input, "no_input", "there is no .csv file in this folder",
+                  path);
+    }
+    std::ranges::sort(inside);
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  return files;
+}
+
+}  // namespace toto::data
