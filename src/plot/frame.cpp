@@ -168,7 +168,8 @@ std::vector<Frame> lay_out(const Figure& figure, std::size_t count, const Grid& 
     Frame& frame = frames[i];
     const std::size_t column = i % grid.columns;
     const double left = kMargin + static_cast<double>(column) * (cell_width + kColumnGap);
-    const double up = top + static_cast<double>(i / grid.columns) * (cell_height + kRowGap);
+    const std::size_t row = i / grid.columns;
+    const double up = top + static_cast<double>(row) * (cell_height + kRowGap);
     frame.cell = {left, up, left + cell_width, up + cell_height};
     frame.plot = {left + label_widths[column], up + kNameHeight, left + cell_width,
                   up + kNameHeight + grid.plot_height};

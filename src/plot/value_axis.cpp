@@ -140,7 +140,8 @@ ValueTicks value_ticks(const ValueRange& range, int wanted) {
   while (last_multiple() - first_multiple() < 2) step = nice_step(step * 0.4);  // one size down
   const double first = first_multiple();
   const double last = last_multiple();
-  for (double i = first; i <= last; i += 1.0) ticks.values.push_back(i * step);
+  const auto count = static_cast<int>(last - first) + 1;
+  for (int i = 0; i < count; ++i) ticks.values.push_back((first + i) * step);
   const double largest = std::max(std::abs(first), std::abs(last)) * step;
   const Notation notation = notation_of(largest, step);
   const int decimals = std::max(0, notation.exponent - decade(step));
