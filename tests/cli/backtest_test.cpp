@@ -155,7 +155,8 @@ TEST_F(Backtest, AResultThatCannotBeWrittenIsToldBeforeTheRun) {
 TEST_F(Backtest, TheCloseIsTradedAndWithoutDatesNothingIsYearly) {
   const Result close = backtest({"--out", "a", "--targets", "High,Close/Last", "--trade"});
   ASSERT_EQ(close.status, 0) << close.err;
-  for (const auto& trades : json("a/summary.json").at("illustration")) {
+  const auto summary = json("a/summary.json");
+  for (const auto& trades : summary.at("illustration")) {
     EXPECT_EQ(trades.at("target"), "Close/Last");
     EXPECT_EQ(trades.at("yearly"), true);
   }
