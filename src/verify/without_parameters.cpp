@@ -53,7 +53,10 @@ std::vector<Check> without_parameters(Forecaster& forecaster, std::span<const Se
   options.keep_parameters = false;
   const std::vector<Forecast> plain = forecaster.forecast(series, options);
   Unlike statistics, trajectories;
-  if (plain.size() != kept.size()) ++statistics.numbers;
+  if (plain.size() != kept.size()) {
+    ++statistics.numbers;
+    statistics.largest = std::numeric_limits<double>::infinity();
+  }
   for (std::size_t i = 0; i < std::min(plain.size(), kept.size()); ++i) {
     compare(kept[i], plain[i].mean, kept[i].mean, statistics);
     compare(kept[i], plain[i].median, kept[i].median, statistics);
