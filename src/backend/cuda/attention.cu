@@ -2,10 +2,7 @@
 // Attention on the device. A query meets its keys in tiles of 32, one for each lane of a warp:
 // first the prefix from its beginning, then the suffix from its own; tiles are merged by
 // log-sum-exp in that order. Nothing in it depends on the other queries of the block of threads.
-#include <cuda_bf16.h>
-
-#include <limits>
-
+#include "backend/cuda/attend.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
 #include "backend/cuda/product.h"
@@ -14,103 +11,10 @@
 namespace toto::cuda {
 namespace {
 
+using namespace attend;
+
 constexpr int kWarps = 4;
 constexpr int kQueries = kQueryGroup / kWarps;  // of one warp
-constexpr int kTile = 32;
-
-__device__ float none() { return -std::numeric_limits<float>::infinity(); }
-
-__device__ float highest_of_warp(float v) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) v = fmaxf(v, __shfl_xor_sync(~0U, v, offset));
-  return v;
-}
-__device__ float sum_of_warp(float v) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(~0U, v, offset);
-  return v;
-}
-__device__ void put(float* y, std::int64_t at, float v) { y[at] = v; }
-__device__ void put(__nv_bfloat16* y, std::int64_t at, float v) { y[at] = __float2bfloat16_rn(v); }
-
-/// One query's softmax so far. Each lane has the outputs lane, lane + 32, ...
-template <int D>
-struct Running {
-  float highest = -std::numeric_limits<float>::infinity();
-  float total = 0;
-  float out[D / 32] = {};
-};
-
-/// Sums of products in four chains, by channel mod 4.
-struct Chains {
-  float s[4] = {};
-  __device__ void add(const float4& a, const float4& b) {
-    s[0] = __fmaf_rn(a.x, b.x, s[0]);
-    s[1] = __fmaf_rn(a.y, b.y, s[1]);
-    s[2] = __fmaf_rn(a.z, b.z, s[2]);
-    s[3] = __fmaf_rn(a.w, b.w, s[3]);
-  }
-  [[nodiscard]] __device__ float sum() const { return (s[0] + s[1]) + (s[2] + s[3]); }
-};
-
-/// Four channels of a row from `e` on, zero beyond its end.
-__device__ float4 four(const float* row, int e, int d, bool wide) {
-  float4 v{0, 0, 0, 0};
-  if (e >= d) return v;
-  if (wide) return *reinterpret_cast<const float4*>(row + e);
-  v.x = row[e];
-  if (e + 1 < d) v.y = row[e + 1];
-  if (e + 2 < d) v.z = row[e + 2];
-  if (e + 3 < d) v.w = row[e + 3];
-  return v;
-}
-
-/// q . k of a query in shared memory (zero beyond its end) and a key anywhere.
-template <int D>
-__device__ float dot(const float* query, const float* key, int d, bool wide) {
-  Chains c;
-#pragma unroll 8
-  for (int e = 0; e < D; e += 4) {
-    c.add(*reinterpret_cast<const float4*>(query + e), four(key, e, d, wide));
-  }
-  return c.sum();
-}
-
-/// Weights of a tile of up to 32 keys: `score` is this lane's, -inf where it has none; not all are.
-template <int D>
-__device__ float weigh(Running<D>& r, float score) {
-  const float highest = fmaxf(r.highest, highest_of_warp(score));
-  const float correction = expf(r.highest - highest);
-  const float weight = score == none() ? 0 : expf(score - highest);
-  r.highest = highest;
-  r.total = r.total * correction + sum_of_warp(weight);
-#pragma unroll
-  for (int i = 0; i < D / 32; ++i) r.out[i] *= correction;
-  return weight;
-}
-
-/// Takes the values of a tile in, for N queries side by side: key j of query q counts where
-/// j < count[q], and value(q, j, e) reads it.
-template <int D, int N, typename Value>
-__device__ void take_values(Running<D> (&r)[N], const float (&weight)[N], const int (&count)[N],
-                            int most, int d, const Value& value) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll 4
-  for (int j = 0; j < most; ++j) {
-    float p[N];
-#pragma unroll
-    for (int q = 0; q < N; ++q) p[q] = __shfl_sync(~0U, weight[q], j);
-#pragma unroll
-    for (int i = 0; i < D / 32; ++i) {
-      const int e = lane + 32 * i;
-      if (e >= d) continue;
-#pragma unroll
-      for (int q = 0; q < N; ++q) {
-        if (j < count[q]) r[q].out[i] = __fmaf_rn(p[q], value(q, j, e), r[q].out[i]);
-      }
-    }
-  }
-}
 
 /// Which queries a block of threads has: some of one variate and head.
 struct Group {

@@ -6,6 +6,7 @@
 #include "backend/cuda/live.h"
 #include "backend/cuda/norm.cuh"
 #include "backend/cuda/product.h"
+#include "backend/cuda/rotary.cuh"
 
 namespace toto::cuda {
 namespace {
@@ -126,13 +127,10 @@ __global__ void rotate_rows(const LiveBatch* live, Rotary rotary, float* qkv, fl
     const float s = sine[m];
     float2* const query = reinterpret_cast<float2*>(from + h * d + even);
     const float2 q = *query;
-    *query = {q.x * c * fa + -q.y * s * fa, q.y * c * fb + q.x * s * fb};
+    *query = rotate_pair(q, c, s, fa, fb);
     const float2 k = *reinterpret_cast<const float2*>(from + (heads + h) * d + even);
-    const float ia = 1.0F / fa;
-    const float ib = 1.0F / fb;
     const std::int64_t to = slot + h * stride + even;
-    *reinterpret_cast<float2*>(keys + to) = {k.x * c * ia + -k.y * s * ia,
-                                             k.y * c * ib + k.x * s * ib};
+    *reinterpret_cast<float2*>(keys + to) = rotate_pair(k, c, s, 1.0F / fa, 1.0F / fb);
     *reinterpret_cast<float2*>(values + to) =
         *reinterpret_cast<const float2*>(from + (2 * heads + h) * d + even);
   }
