@@ -121,6 +121,17 @@ struct KvLayer {
   void* values = nullptr;
 };
 
+/// The weights of one layer (spec A7).
+struct LayerWeights {
+  bool space = false;           // attention over variates instead of time
+  const void* norm1 = nullptr;  // [D]
+  const void* norm2 = nullptr;  // [D]
+  Matrix qkv;                   // [3][H][d] x D: heads contiguous, unlike the file (spec A2.1)
+  Matrix out;                   // D x D
+  Matrix mlp_in;                // 2M x D, gate first
+  Matrix mlp_out;               // D x M
+};
+
 /// Rotary and xPos tables (spec A8) for positions 0 .. positions-1.
 struct Rotary {
   const void* cosine = nullptr;  // [positions][d/2], float32 angles
@@ -256,6 +267,22 @@ class Backend {
                            Rows rows, Epilogue epilogue) const {
     rms_norm(x, gain, normed, rows, w.in);
     linear(w, normed, y, rows, epilogue);
+  }
+  /// Prepares layers to be carried out by layers(); nullptr: this backend takes them one by one.
+  /// The backend keeps what it returns.
+  [[nodiscard]] virtual const void* prepare_layers(std::span<const LayerWeights> /*layers*/,
+                                                   std::int32_t /*heads*/,
+                                                   std::int32_t /*head_dim*/) {
+    return nullptr;
+  }
+  /// All layers over a context, of which nothing is cached, in one operation: hidden [rows][D] to
+  /// the last tokens y [lanes][D], with the bits of the operations below one by one; keys and values
+  /// are appended. `stack`: from prepare_layers(). false: nothing was done, take them one by one.
+  [[nodiscard]] virtual bool layers(const void* /*stack*/, const Batch& /*all*/,
+                                    const Batch& /*last*/, const Rotary& /*rotary*/,
+                                    std::span<const KvLayer> /*kv*/, const void* /*hidden*/,
+                                    void* /*y*/) const {
+    return false;
   }
   /// Writes the labels [2][dim] (target, exogenous; unit length) over the label rows of `hidden`.
   virtual void set_labels(const Batch& batch, const void* labels, void* hidden,

@@ -70,7 +70,7 @@ void Toto1::load_layers(const WeightTable& weights) {
   const std::int64_t hidden = config_.mlp_hidden_dim;
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
     const std::string prefix = "model.transformer.layers." + std::to_string(i) + ".";
-    Layer layer;
+    LayerWeights layer;
     layer.space = config_.is_space_layer(i);
     if (!layer.space) {
       ++time_layers_;
@@ -96,6 +96,9 @@ void Toto1::load_layers(const WeightTable& weights) {
     layer.mlp_out =
         read_matrix(weights, *backend_, prefix + "mlp.0.w3", width, hidden, Epilogue::residual);
     layers_.push_back(layer);
+  }
+  if (execution_.trim) {
+    stack_ = backend_->prepare_layers(layers_, config_.num_heads, config_.head_dim());
   }
 }
 
@@ -165,7 +168,7 @@ ScalerSpec Toto1::scaler_spec() const {
 
 void Toto1::for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& visit) const {
   visit(embed_, Epilogue::store);
-  for (const Layer& layer : layers_) {
+  for (const LayerWeights& layer : layers_) {
     visit(layer.qkv, Epilogue::store);
     visit(layer.out, Epilogue::residual);
     visit(layer.mlp_in, Epilogue::gated);
@@ -186,11 +189,18 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
   be.linear(embed_, a.scaled, a.hidden, all.all_rows(), Epilogue::store);
   if (labels_ != nullptr) be.set_labels(all, labels_, a.hidden, width);
 
+  const bool context = &all != &last;
+  if (stack_ != nullptr && context && (observer == nullptr || !*observer) &&
+      be.layers(stack_, all, last, rotary, kv, a.hidden, a.last)) {
+    head(a, all, steps);
+    return;
+  }
+
   const Batch* batch = &all;  // becomes `last` once only the last tokens matter
   void* hidden = a.hidden;
   std::size_t cache = 0;
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
-    const Layer& layer = layers_[static_cast<std::size_t>(i)];
+    const LayerWeights& layer = layers_[static_cast<std::size_t>(i)];
     be.norm_linear(hidden, layer.norm1, a.normed, layer.qkv, a.qkv, batch->all_rows(),
                    Epilogue::store);
     if (layer.space) {

@@ -67,15 +67,6 @@ class Toto1 {
   void for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& visit) const;
 
  private:
-  struct Layer {
-    bool space = false;
-    const void* norm1 = nullptr;  // [D]
-    const void* norm2 = nullptr;  // [D]
-    Matrix qkv;                   // [3][H][d] x D: heads contiguous, unlike the file (spec A2.1)
-    Matrix out;                   // D x D
-    Matrix mlp_in;                // 2M x D, gate first
-    Matrix mlp_out;               // D x M
-  };
   void load_layers(const WeightTable& weights);
   void load_head(const WeightTable& weights);
   void load_labels(const WeightTable& weights);
@@ -87,7 +78,8 @@ class Toto1 {
   std::shared_ptr<Backend> backend_;
   std::vector<void*> vectors_;  // memory of norms and labels
   Matrix embed_;                // D x P
-  std::vector<Layer> layers_;
+  std::vector<LayerWeights> layers_;
+  const void* stack_ = nullptr;   // the layers as one operation, where the backend has it
   Matrix unembed_;                // P*D x D, where the head is not folded
   Matrix head_;                   // 4K x D; folded: P*4K x D
   const void* labels_ = nullptr;  // [2][D], unit length

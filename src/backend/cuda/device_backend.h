@@ -7,6 +7,7 @@
 
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/layers.h"
 #include "backend/cuda/live.h"
 #include "backend/cuda/product.h"
 #include "backend/recorder.h"
@@ -54,6 +55,11 @@ class DeviceBackend final : public Backend, public Recorder {
                 std::int32_t dim) const override;
   void norm_linear(const void* x, const void* gain, void* normed, const Matrix& w, void* y,
                    Rows rows, Epilogue epilogue) const override;
+  [[nodiscard]] const void* prepare_layers(std::span<const LayerWeights> layers, std::int32_t heads,
+                                           std::int32_t head_dim) override;
+  [[nodiscard]] bool layers(const void* stack, const Batch& all, const Batch& last,
+                            const Rotary& rotary, std::span<const KvLayer> kv, const void* hidden,
+                            void* y) const override;
   void set_labels(const Batch& batch, const void* labels, void* hidden,
                   std::int32_t dim) const override;
   void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
@@ -112,6 +118,7 @@ class DeviceBackend final : public Backend, public Recorder {
   Stream stream_;
   std::string architecture_;
   std::vector<std::unique_ptr<DeviceMatrix>> matrices_;
+  std::vector<std::unique_ptr<LayerStack>> stacks_;
   mutable std::vector<Resident> resident_;  // the last few
   mutable std::size_t next_ = 0;
   mutable std::uint64_t host_reads_ = 0;

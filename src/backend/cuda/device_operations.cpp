@@ -133,6 +133,22 @@ void DeviceBackend::norm_linear(const void* x, const void* gain, void* normed, c
   linear(w, normed, y, rows, epilogue);
 }
 
+const void* DeviceBackend::prepare_layers(std::span<const LayerWeights> layers, std::int32_t heads,
+                                          std::int32_t head_dim) {
+  if (!LayerStack::possible(layers, heads, head_dim, bf16_, stream_)) return nullptr;
+  return stacks_.emplace_back(std::make_unique<LayerStack>(layers, bf16_)).get();
+}
+
+bool DeviceBackend::layers(const void* stack, const Batch& all, const Batch& last,
+                           const Rotary& rotary, std::span<const KvLayer> kv, const void* hidden,
+                           void* y) const {
+  if (all.rows > kFewRows) return false;
+  const LiveBatch* const rows = extent(all).live;
+  static_cast<const LayerStack*>(stack)->run(
+      {rows, extent(last).live, rotary, kv, floats(hidden), floats(y)}, stream_);
+  return true;
+}
+
 void DeviceBackend::set_labels(const Batch& batch, const void* labels, void* hidden,
                                std::int32_t dim) const {
   cuda::set_labels(extent(batch), floats(labels), floats(hidden), dim, stream_);

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// All layers of the context pass in one launch, for few rows and the published model's widths: every
+// processor has one block of threads, which streams its share of all weights without a pause and
+// waits for nothing but the words that others compute.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cuda/product.h"
+#include "backend/cuda/stream.cuh"
+
+namespace toto::cuda {
+
+/// The layers of a model as they lie on the device.
+class LayerStack {
+ public:
+  /// Whether this device can take layers of these sizes in one launch.
+  static bool possible(std::span<const LayerWeights> layers, std::int32_t heads, std::int32_t d,
+                       bool bf16, const Stream& s);
+  /// Throws std::bad_alloc, Error device_failed (70).
+  LayerStack(std::span<const LayerWeights> layers, bool bf16);
+  ~LayerStack();
+  LayerStack(const LayerStack&) = delete;
+  LayerStack& operator=(const LayerStack&) = delete;
+
+  struct Call {
+    const LiveBatch* all;
+    const LiveBatch* last;
+    Rotary rotary;
+    std::span<const KvLayer> kv;  // of the time layers
+    const float* hidden;          // [rows][768]
+    float* y;                     // [lanes][768], the last tokens
+  };
+  /// Up to kFewRows rows. The bits are those of the operations one by one.
+  void run(const Call& call, const Stream& s) const;
+
+ private:
+  bool bf16_;
+  std::int32_t count_ = 0;
+  std::vector<bool> space_;
+  std::int32_t last_time_ = -1;
+  void* layers_ = nullptr;
+  void* wires_ = nullptr;
+  std::size_t wire_bytes_ = 0;
+};
+
+}  // namespace toto::cuda

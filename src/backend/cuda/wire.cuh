@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words that one block of threads hands to others of the same launch without a barrier: a wire is
+// memory full of `kNothing`, a word that arithmetic never leaves (a NaN that it makes is
+// 0x7FFFFFFF). Who writes a word makes it something else, who reads it asks until it is. So each
+// word says by itself that it is there, and no order between words is needed.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace toto::cuda::wire {
+
+inline constexpr std::uint32_t kNothing = 0xFFFFFFFFU;
+/// So many questions without an answer, more than half a minute, end the launch with an error
+/// instead of holding the device for ever.
+inline constexpr std::uint32_t kPatience = 1U << 26;
+
+__device__ inline void put(float* at, float v) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(__float_as_uint(v)) : "memory");
+}
+
+__device__ inline std::uint32_t look(const void* at) {
+  std::uint32_t v;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
+  return v;
+}
+
+__device__ inline uint4 look_four(const void* at) {
+  uint4 v;
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(at)
+               : "memory");
+  return v;
+}
+
+__device__ inline std::uint32_t highest(const uint4& v) {
+  return max(max(v.x, v.y), max(v.z, v.w));
+}
+
+/// One word, once it is there.
+__device__ inline float take(const float* at) {
+  std::uint32_t v = look(at);
+  for (std::uint32_t asked = 0; v == kNothing; ++asked) {
+    if (asked == kPatience) __trap();
+    v = look(at);
+  }
+  return __uint_as_float(v);
+}
+
+/// N times sixteen bytes, once they are all there: v[i] from at(i).
+template <int N, typename At>
+__device__ void take_fours(uint4 (&v)[N], const At& at) {
+  for (std::uint32_t asked = 0;; ++asked) {
+    std::uint32_t most = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] = look_four(at(i));
+#pragma unroll
+    for (int i = 0; i < N; ++i) most = max(most, highest(v[i]));
+    if (most != kNothing) return;
+    if (asked == kPatience) __trap();
+    // Ask for one of those that were missing until it comes, not for all of them all the time.
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (highest(v[i]) != kNothing) continue;
+      for (std::uint32_t again = 0; highest(look_four(at(i))) == kNothing; ++again) {
+        if (again == kPatience) __trap();
+      }
+      break;
+    }
+  }
+}
+
+}  // namespace toto::cuda::wire

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// All layers in one launch, for up to eight rows of the published model's widths, against the same
+// layers one by one, which a larger batch takes: every bit is equal. Skipped where there is no
+// device.
+#include <gtest/gtest.h>
+
+#include "backend/cuda/cuda_backend.h"
+#include "small_model.h"
+
+namespace toto {
+namespace {
+
+using test::OwnedSeries;
+using test::wave;
+
+struct Case {
+  const char* name;
+  Precision precision;
+  std::int32_t spacewise_every;
+  bool labels;
+};
+
+class CudaLayers : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    const std::string why = cuda_unavailable();
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
+  [[nodiscard]] static Model make() {
+    Toto1Config c = test::spec_config();
+    c.patch_size = 16;
+    c.embed_dim = 768;
+    c.num_heads = 12;
+    c.mlp_hidden_dim = 3072;
+    c.num_layers = 4;
+    c.spacewise_every_n_layers = GetParam().spacewise_every;
+    c.components = 3;
+    LoadOptions options;
+    options.backend = "cuda";
+    options.precision = GetParam().precision;
+    options.mode = Mode::reduce_overhead;
+    options.threads = 1;
+    return test::make_model(c, GetParam().labels, {}, 7, options);
+  }
+};
+
+std::vector<Forecast> forecast(Forecaster& forecaster, const std::vector<OwnedSeries>& owned,
+                               std::size_t horizon) {
+  std::vector<Series> series;
+  for (const OwnedSeries& s : owned) series.push_back(s.view());
+  ForecastOptions o;
+  o.horizon = horizon;
+  o.num_samples = 5;
+  o.keep_samples = true;
+  o.seed = 3;
+  return forecaster.forecast(series, o);
+}
+
+void expect_same(const Forecast& a, const Forecast& b) {
+  EXPECT_EQ(a.mean, b.mean) << a.id;
+  EXPECT_EQ(a.std, b.std) << a.id;
+  EXPECT_EQ(a.quantiles, b.quantiles) << a.id;
+  EXPECT_EQ(a.samples, b.samples) << a.id;
+}
+
+TEST_P(CudaLayers, GiveTheBitsOfOneByOne) {
+  const Model model = make();
+  std::vector<OwnedSeries> owned;
+  for (std::size_t i = 0; i < 9; ++i) owned.push_back(wave(i, 5 + i * 14));  // 1 to 8 tokens
+  owned.push_back(wave(20, 3, 7));                                          // 7 variates of one
+  owned.push_back(wave(21, 48, 2));                                         // 2 of three
+  owned.push_back(wave(22, 20, 3));
+  owned[10].groups = {0, 1};
+  for (const std::size_t horizon : {9U, 40U}) {
+    Forecaster batch(model);
+    const auto all = forecast(batch, owned, horizon);
+    Forecaster few(model);
+    for (std::size_t i = 0; i < owned.size(); ++i) {
+      for (int again = 0; again < 3; ++again) {
+        expect_same(forecast(few, {owned[i]}, horizon).front(), all[i]);
+      }
+    }
+    const auto three = forecast(few, {owned[0], owned[9], owned[1]}, horizon);  // 1, 7, 2 tokens
+    expect_same(three[0], all[0]);
+    expect_same(three[1], all[9]);
+    expect_same(three[2], all[1]);
+    const auto ragged = forecast(few, {owned[2], owned[0], owned[1]}, horizon);  // 3, 1, 2
+    expect_same(ragged[0], all[2]);
+    expect_same(ragged[1], all[0]);
+    expect_same(ragged[2], all[1]);
+    EXPECT_EQ(few.counters().graph_fallbacks, 0U);
+  }
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& made) { return made.param.name; }
+INSTANTIATE_TEST_SUITE_P(Models, CudaLayers,
+                         testing::Values(Case{"Float32", Precision::float32, 2, false},
+                                         Case{"Float32Labels", Precision::float32, 4, true},
+                                         Case{"Float32TimeOnly", Precision::float32, 9, false},
+                                         Case{"Bfloat16", Precision::bfloat16, 2, false},
+                                         Case{"Bfloat16Labels", Precision::bfloat16, 4, true},
+                                         Case{"Bfloat16TimeOnly", Precision::bfloat16, 9, false}),
+                         case_name);
+
+}  // namespace
+}  // namespace toto
