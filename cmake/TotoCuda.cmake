@@ -5,9 +5,21 @@
 # architectures. All other code goes through the compiler of the rest of the project.
 set(TOTO_CUDA_TARGETS "arch=compute_80,code=sm_80;arch=compute_90,code=[sm_90,compute_90]" CACHE STRING
     "What nvcc compiles for: one -gencode for each")
+set(TOTO_CUDA_HOME "$ENV{CUDA_HOME}" CACHE PATH
+    "Folder of the CUDA toolkit, with bin/nvcc; empty: the one on the PATH, then /usr/local/cuda")
 set(toto_cuda_found FALSE)
 if(TOTO_CUDA)
-  find_program(TOTO_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+  if(NOT TOTO_CUDA_HOME STREQUAL TOTO_CUDA_FOUND_FOR)  # what was found of another toolkit is forgotten
+    unset(TOTO_NVCC CACHE)
+    unset(TOTO_CUDART CACHE)
+    unset(TOTO_CUDA_INCLUDE CACHE)
+    set(TOTO_CUDA_FOUND_FOR "${TOTO_CUDA_HOME}" CACHE INTERNAL "The toolkit that was searched")
+  endif()
+  if(TOTO_CUDA_HOME)
+    find_program(TOTO_NVCC nvcc PATHS ${TOTO_CUDA_HOME}/bin NO_DEFAULT_PATH)
+  else()
+    find_program(TOTO_NVCC nvcc PATHS /usr/local/cuda/bin)
+  endif()
   if(TOTO_NVCC)
     execute_process(COMMAND ${TOTO_NVCC} --version OUTPUT_VARIABLE nvcc_version ERROR_QUIET)
     string(REGEX MATCH "release ([0-9]+)\\.[0-9]+" nvcc_release "${nvcc_version}")

@@ -47,13 +47,15 @@ install_missing() {
   fi
 }
 
-# build PRESET [TARGET...]: configures, then builds; what the compiler says is kept in build/PRESET.log.
+# build PRESET [TARGET...]: configures, with `cmake_flags`, then builds; what the compiler says is kept in
+# build/PRESET.log.
+cmake_flags=()
 build() {
   local preset=$1 launcher=() log=build/$1.log
   shift
   mkdir -p build
   if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-  if ! cmake --preset "$preset" "${launcher[@]}" >"$log" 2>&1; then
+  if ! cmake --preset "$preset" "${launcher[@]}" "${cmake_flags[@]}" >"$log" 2>&1; then
     tail -n 40 "$log" >&2
     return 1
   fi

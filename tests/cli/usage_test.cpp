@@ -106,18 +106,6 @@ TEST_F(Usage, EveryCommandHasHelpWithExamples) {
   }
 }
 
-TEST_F(Usage, CudaIsNotInThisBuild) {
-  expect_failure(run(forecast({"--device", "cuda"})), 69, "device_unavailable");
-}
-
-TEST_F(Usage, AutomaticDeviceIsTheCpuAndSaysSoOnce) {
-  const Result result = run(forecast({"--device", "auto", "--output", "out.csv"}));
-  EXPECT_EQ(result.status, 0) << result.err;
-  const auto first = result.err.find("on the CPU");
-  ASSERT_NE(first, std::string::npos) << result.err;
-  EXPECT_EQ(result.err.find("on the CPU", first + 1), std::string::npos);
-}
-
 TEST_F(Usage, UnknownVariableNamesTheClosestKnownOne) {
   Invocation invocation{forecast({"--output", "-"}), "", {{"TOTO_SEEED", "7"}}, ""};
   const Result result = run(invocation);

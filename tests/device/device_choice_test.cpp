@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which device the built program takes, and what it says where there is none.
+#include "cli/program.h"
+#include "toto/model.hpp"
+
+namespace toto::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class DeviceChoice : public Program {
+ protected:
+  Result forecast(std::vector<std::string> more,
+                  std::vector<std::pair<std::string, std::string>> environment = {}) {
+    write("in.csv", two_columns());
+    std::vector<std::string> arguments = {"forecast",  "in.csv", "--model",   tiny_model(),
+                                          "--horizon", "12",     "--samples", "8",
+                                          "--output",  "-"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(Invocation{arguments, "", std::move(environment), ""});
+  }
+};
+
+/// Of a test of what happens without a device.
+#define TOTO_SKIP_WITH_DEVICE() \
+  if (cuda_unavailable().empty()) GTEST_SKIP() << "there is a device"
+
+TEST_F(DeviceChoice, TheProgramStartsWithoutADriver) {
+  const Result result = run({"--version"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, "toto " TOTO_VERSION "\n");
+}
+
+TEST_F(DeviceChoice, TheReasonIsOfThisBuild) {
+  TOTO_SKIP_WITH_DEVICE();
+  const std::string absent = "this build of toto has no CUDA backend";
+  if (TOTO_WITH_CUDA) {
+    EXPECT_NE(cuda_unavailable(), absent);
+  } else {
+    EXPECT_EQ(cuda_unavailable(), absent);
+  }
+}
+
+TEST_F(DeviceChoice, CudaThatCannotBeHadIsAnError) {
+  TOTO_SKIP_WITH_DEVICE();
+  const Result result = forecast({"--device", "cuda"});
+  expect_failure(result, 69, "device_unavailable");
+  EXPECT_THAT(result.err, HasSubstr("--device: " + cuda_unavailable()));
+  EXPECT_THAT(result.err, HasSubstr("--device cpu"));
+  EXPECT_EQ(result.out, "");
+}
+
+TEST_F(DeviceChoice, AutoIsTheCpuAndSaysSoOnce) {
+  TOTO_SKIP_WITH_DEVICE();
+  const Result cpu = forecast({"--device", "cpu"});
+  const Result automatic = forecast({"--device", "auto"});
+  EXPECT_EQ(automatic.status, 0) << automatic.err;
+  EXPECT_EQ(automatic.err, "toto: running on the CPU: " + cuda_unavailable() + "\n");
+  EXPECT_EQ(automatic.out, cpu.out);
+  EXPECT_EQ(forecast({"--device", "auto", "--quiet"}).err, "");
+}
+
+TEST_F(DeviceChoice, TheVariableIsReadWhereThereIsNoFlag) {
+  EXPECT_EQ(forecast({}, {{"TOTO_COMPILE_BACKEND", "cpu"}}).err, "");
+  expect_failure(forecast({}, {{"TOTO_COMPILE_BACKEND", "inductor"}}), 78, "unknown_device");
+  EXPECT_EQ(forecast({"--device", "cpu"}, {{"TOTO_COMPILE_BACKEND", "inductor"}}).status, 0);
+}
+
+TEST_F(DeviceChoice, TheVariableDoesWhatTheFlagDoes) {
+  TOTO_SKIP_WITH_DEVICE();
+  const Result cuda = forecast({}, {{"TOTO_COMPILE_BACKEND", "cuda"}});
+  expect_failure(cuda, 69, "device_unavailable");
+  EXPECT_THAT(cuda.err, HasSubstr("TOTO_COMPILE_BACKEND: " + cuda_unavailable()));
+  EXPECT_EQ(forecast({}, {{"TOTO_COMPILE_BACKEND", "auto"}}).err,
+            "toto: running on the CPU: " + cuda_unavailable() + "\n");
+}
+
+}  // namespace
+}  // namespace toto::test
