@@ -130,7 +130,13 @@ std::vector<BenchSubject> load_subjects(const BenchRequest& request, const Sessi
   const auto types = parse_all<Precision>(
       request.types, [](const SettingsFlags& f) { return resolve_settings(f).precision.value; },
       &SettingsFlags::precision);
-  const LoadOptions from_settings = load_options(resolve_settings(request.settings), session);
+  Settings settings = resolve_settings(request.settings);
+  for (const Precision type : types) {
+    settings.precision.value = type;
+    only_on_cpu(settings);
+  }
+  settings.precision.value = Precision::float32;
+  const LoadOptions from_settings = load_options(settings, session);
   std::vector<BenchSubject> subjects;
   for (const Mode mode : modes) {
     for (const Precision type : types) {

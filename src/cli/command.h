@@ -40,7 +40,11 @@ void add_seed_option(CLI::App& command, SettingsFlags& flags, const std::string&
 void add_model_options(CLI::App& command, ModelQuery& query);
 /// The flags of SettingsFlags, but for --model and --seed, which not every command has.
 void add_settings_options(CLI::App& command, SettingsFlags& flags);
-/// What settings mean to the library. Throws Error (69) device_unavailable.
+/// Why the settings rule a device out; empty: they do not. Throws Error (2), where --device cuda
+/// was asked for all the same: unsupported_precision, conflicting_flags.
+std::string_view only_on_cpu(const Settings& settings);
+/// What settings mean to the library. Throws what only_on_cpu throws, and Error (69)
+/// device_unavailable.
 LoadOptions load_options(const Settings& settings, const Session& session);
 ForecasterOptions forecaster_options(const Settings& settings);
 

@@ -81,11 +81,25 @@ void add_settings_options(CLI::App& command, SettingsFlags& flags) {
       "What is told as it happens: plans, graphs, cache, memory, all (TOTO_LOG)", kExecution);
 }
 
+std::string_view only_on_cpu(const Settings& settings) {
+  const bool wide = settings.precision.value == Precision::float64;
+  if (!wide && settings.backend.value != "reference") return {};
+  const std::string_view what =
+      wide ? "float64 is computed on a CPU only" : "the reference backend computes on a CPU only";
+  if (settings.device.value == Device::cuda) {
+    throw Error(ExitStatus::usage, wide ? "unsupported_precision" : "conflicting_flags", what,
+                settings.device.origin.name,
+                wide ? "use float32 or bfloat16, or --device cpu" : "use --device cpu");
+  }
+  return what;
+}
+
 LoadOptions load_options(const Settings& settings, const Session& session) {
   LoadOptions options;
   options.backend = settings.backend.value;
+  const std::string_view cpu = only_on_cpu(settings);
   if (settings.device.value != Device::cpu) {
-    const std::string why = cuda_unavailable();
+    const std::string why = cpu.empty() ? cuda_unavailable() : std::string(cpu);
     if (why.empty()) {
       options.backend = "cuda";
     } else if (settings.device.value == Device::cuda) {

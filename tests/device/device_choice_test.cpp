@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which device the built program takes, and what it says where there is none.
+#include <tuple>
+
 #include "cli/program.h"
 #include "toto/model.hpp"
 
@@ -59,6 +61,30 @@ TEST_F(DeviceChoice, AutoIsTheCpuAndSaysSoOnce) {
   EXPECT_EQ(automatic.err, "toto: running on the CPU: " + cuda_unavailable() + "\n");
   EXPECT_EQ(automatic.out, cpu.out);
   EXPECT_EQ(forecast({"--device", "auto", "--quiet"}).err, "");
+}
+
+TEST_F(DeviceChoice, CudaDoesNotComputeWhatOnlyACpuDoes) {  // with a device and without
+  const Result wide = forecast({"--device", "cuda", "--precision", "float64"});
+  expect_failure(wide, 2, "unsupported_precision");
+  EXPECT_THAT(wide.err, HasSubstr("--device: float64"));
+  const Result plain = forecast({"--device", "cuda", "--backend", "reference"});
+  expect_failure(plain, 2, "conflicting_flags");
+  EXPECT_THAT(plain.err, HasSubstr("--device: the reference backend"));
+  expect_failure(forecast({"--precision", "float64"}, {{"TOTO_COMPILE_BACKEND", "cuda"}}), 2,
+                 "unsupported_precision");
+  expect_failure(run({"bench", "a", "--device", "cuda", "--dtype", "float32,float64"}), 2,
+                 "unsupported_precision");
+}
+
+TEST_F(DeviceChoice, AutoLeavesToTheCpuWhatOnlyACpuDoes) {
+  for (const auto& [flag, word, why] :
+       {std::tuple{"--precision", "float64", "float64 is computed on a CPU only"},
+        {"--backend", "reference", "the reference backend computes on a CPU only"}}) {
+    const Result automatic = forecast({"--device", "auto", flag, word});
+    EXPECT_EQ(automatic.status, 0) << automatic.err;
+    EXPECT_EQ(automatic.err, std::string("toto: running on the CPU: ") + why + "\n");
+    EXPECT_EQ(automatic.out, forecast({flag, word}).out);
+  }
 }
 
 TEST_F(DeviceChoice, TheVariableIsReadWhereThereIsNoFlag) {
