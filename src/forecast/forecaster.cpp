@@ -214,13 +214,29 @@ struct Forecaster::Impl {
   std::vector<Forecast> again;  // of check_deterministic
 };
 
+namespace {
+
+/// Memory goes back to a backend in turn with the forecasts of other forecasters: a device may be
+/// in the middle of a recording.
+void retire(std::unique_ptr<Forecaster::Impl> impl) {
+  if (!impl) return;
+  const Model model = impl->model;  // outlives the lock
+  const std::scoped_lock turn(model.impl().turn);
+  impl.reset();
+}
+
+}  // namespace
+
 Forecaster::Forecaster(Model model, const ForecasterOptions& options)
     : impl_(std::make_unique<Impl>(std::move(model), options)) {
   impl_->start();
 }
-Forecaster::~Forecaster() = default;
+Forecaster::~Forecaster() { retire(std::move(impl_)); }
 Forecaster::Forecaster(Forecaster&&) noexcept = default;
-Forecaster& Forecaster::operator=(Forecaster&&) noexcept = default;
+Forecaster& Forecaster::operator=(Forecaster&& other) noexcept {
+  if (this != &other) retire(std::exchange(impl_, std::move(other.impl_)));
+  return *this;
+}
 
 const Model& Forecaster::model() const { return impl_->model; }
 

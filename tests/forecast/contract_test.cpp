@@ -9,12 +9,15 @@
 #include <random>
 
 #include "counted_allocations.h"
-#include "small_model.h"
+#include "requests.h"
 
 namespace toto {
 namespace {
 
+using test::expect_same;
+using test::odd_config;
 using test::OwnedSeries;
+using test::views;
 using test::wave;
 
 ForecastOptions sampled(std::size_t horizon, std::size_t samples) {
@@ -25,32 +28,6 @@ ForecastOptions sampled(std::size_t horizon, std::size_t samples) {
   options.keep_parameters = true;
   options.seed = 3;
   return options;
-}
-
-std::vector<Series> views(const std::vector<OwnedSeries>& owned) {
-  std::vector<Series> series;
-  for (const OwnedSeries& s : owned) series.push_back(s.view());
-  return series;
-}
-
-void expect_same(const Forecast& a, const Forecast& b) {
-  EXPECT_EQ(a.mean, b.mean);
-  EXPECT_EQ(a.quantiles, b.quantiles);
-  EXPECT_EQ(a.samples, b.samples);
-  EXPECT_EQ(a.parameters.loc, b.parameters.loc);
-  EXPECT_EQ(a.parameters.df, b.parameters.df);
-  EXPECT_EQ(a.parameters.probability, b.parameters.probability);
-}
-
-/// A model whose matrices are not multiples of any vector width.
-Toto1Config odd_config() {
-  Toto1Config c = test::spec_config();
-  c.embed_dim = 84;
-  c.num_heads = 6;
-  c.mlp_hidden_dim = 116;
-  c.spacewise_every_n_layers = 2;
-  c.components = 5;
-  return c;
 }
 
 struct Setting {
@@ -75,11 +52,7 @@ class Contract : public testing::TestWithParam<Setting> {
     return test::make_model(odd_config(), false,
                             GetParam().eager ? Execution::eager() : Execution{}, 5, options);
   }
-  static std::vector<OwnedSeries> many() {
-    std::vector<OwnedSeries> all;
-    for (std::size_t i = 0; i < 64; ++i) all.push_back(wave(i, 1 + (i * 37) % 120, 1 + i % 4));
-    return all;
-  }
+  static std::vector<OwnedSeries> many() { return test::many(64); }
 };
 
 TEST_P(Contract, ThreadsChangeNoBit) {

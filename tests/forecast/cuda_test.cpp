@@ -8,42 +8,17 @@
 #include <cstdio>
 #include <random>
 
-#include "small_model.h"
+#include "requests.h"
 
 namespace toto {
 namespace {
 
+using test::expect_same;
+using test::many;
+using test::odd_config;
 using test::OwnedSeries;
+using test::views;
 using test::wave;
-
-Toto1Config odd_config() {
-  Toto1Config c = test::spec_config();
-  c.embed_dim = 84;
-  c.num_heads = 6;
-  c.mlp_hidden_dim = 116;
-  c.spacewise_every_n_layers = 2;
-  c.components = 5;
-  return c;
-}
-
-std::vector<OwnedSeries> many() {
-  std::vector<OwnedSeries> all;
-  for (std::size_t i = 0; i < 40; ++i) all.push_back(wave(i, 1 + (i * 37) % 120, 1 + i % 4));
-  return all;
-}
-
-std::vector<Series> views(const std::vector<OwnedSeries>& owned) {
-  std::vector<Series> series;
-  for (const OwnedSeries& s : owned) series.push_back(s.view());
-  return series;
-}
-
-void expect_same(const Forecast& a, const Forecast& b) {
-  EXPECT_EQ(a.mean, b.mean);
-  EXPECT_EQ(a.std, b.std);
-  EXPECT_EQ(a.quantiles, b.quantiles);
-  EXPECT_EQ(a.samples, b.samples);
-}
 
 /// The largest difference in units of the series' scale, about 3.
 double difference(const std::vector<float>& a, const std::vector<float>& b) {

@@ -24,6 +24,8 @@ struct Faults {
   bool not_finite = false;
   std::function<void()> on_linear;        ///< called in every product
   std::function<void()> once_a_forecast;  ///< called when trajectories start
+  std::function<void(std::size_t bytes)> on_allocate;
+  std::function<void()> on_release;
 };
 
 class FaultyBackend : public Backend {
@@ -39,8 +41,14 @@ class FaultyBackend : public Backend {
     inner_->for_each_share(count, work, context);
   }
   [[nodiscard]] std::uint64_t thread_parks() const override { return inner_->thread_parks(); }
-  [[nodiscard]] void* allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
-  void release(void* memory) noexcept override { inner_->release(memory); }
+  [[nodiscard]] void* allocate(std::size_t bytes) override {
+    if (faults_.on_allocate) faults_.on_allocate(bytes);
+    return inner_->allocate(bytes);
+  }
+  void release(void* memory) noexcept override {
+    if (faults_.on_release) faults_.on_release();
+    inner_->release(memory);
+  }
   void upload(std::span<const double> from, void* to) const override { inner_->upload(from, to); }
   void upload(std::span<const float> from, void* to) const override { inner_->upload(from, to); }
   void download(const void* from, std::span<double> to) const override {

@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 
+#include "backend/cuda/device_failure.h"
 #include "toto/error.hpp"
 
 namespace toto::cuda {
@@ -43,17 +44,14 @@ std::int32_t source_row(std::int32_t row, std::int32_t out, bool gated, bool bf1
 
 }  // namespace
 
+static_assert(cudaErrorIllegalAddress == 700 && cudaErrorLaunchFailure == 719,
+              "device_failure.cpp has the numbers of these errors");
+
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // what can be forgotten is
   if (status == cudaErrorMemoryAllocation) throw std::bad_alloc();
-  std::string message = what;
-  message += ": ";
-  message += describe(status);
-  const bool sticky = cudaDeviceSynchronize() != cudaSuccess;
-  throw Error(ExitStatus::internal, "device_failed", message, "CUDA",
-              sticky ? "the device cannot be used by this process any more: start it again"
-                     : std::string_view{});
+  throw device_failure(status, what, describe(status));
 }
 
 DeviceBackend::DeviceBackend(const CudaOptions& options)
@@ -107,7 +105,7 @@ void DeviceBackend::release(void* memory) noexcept {
 }
 
 void DeviceBackend::wait() const {
-  ++host_reads_;
+  host_reads_.fetch_add(1, std::memory_order_relaxed);
   check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
 }
 
@@ -174,17 +172,19 @@ Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::i
   }
   const void* const packed = bf16 ? static_cast<const void*>(narrow.data()) : wide.data();
   const std::size_t bytes = count * (bf16 ? sizeof(std::uint16_t) : sizeof(float));
-  check(cudaMalloc(&matrix->weights, bytes), "weights");
-  check(cudaMemcpy(matrix->weights, packed, bytes, cudaMemcpyHostToDevice), "weights");
+  matrices_.push_back(
+      std::move(matrix));  // first: what there is of it is freed if there is no more
+  DeviceMatrix& kept = *matrices_.back();
+  check(cudaMalloc(&kept.weights, bytes), "weights");
+  check(cudaMemcpy(kept.weights, packed, bytes, cudaMemcpyHostToDevice), "weights");
   if (!bias.empty()) {
     void* memory = nullptr;
     check(cudaMalloc(&memory, rows * sizeof(float)), "weights");
-    matrix->bias = static_cast<float*>(memory);
+    kept.bias = static_cast<float*>(memory);
     check(cudaMemcpy(memory, biases.data(), rows * sizeof(float), cudaMemcpyHostToDevice),
           "weights");
   }
-  matrices_.push_back(std::move(matrix));
-  return {matrices_.back().get(), matrices_.back()->bias, out, in};
+  return {&kept, kept.bias, out, in};
 }
 
 Matrix DeviceBackend::upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
@@ -208,10 +208,7 @@ std::string cuda_unavailable() {
   cudaGetLastError();
   int driver = 0;
   if (status == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess) {
-    if (driver == 0) return "there is no NVIDIA driver";
-    std::string text = "the NVIDIA driver is too old: CUDA 13 is needed, it has ";
-    text += std::to_string(driver / 1000);
-    return text;
+    return cuda::refused_driver(driver);
   }
   if (count == 0 || status == cudaErrorNoDevice) return "there is no CUDA device";
   if (status != cudaSuccess) return cuda::describe(status);
@@ -221,12 +218,7 @@ std::string cuda_unavailable() {
     return "the CUDA device cannot be asked for its properties";
   }
   if (properties.major >= cuda::kOldestMajor) return {};
-  std::string text = properties.name;
-  text += " is too old: compute capability 8.0 is needed, it has ";
-  text += std::to_string(properties.major);
-  text += '.';
-  text += std::to_string(properties.minor);
-  return text;
+  return cuda::old_device(properties.name, properties.major, properties.minor);
 }
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {

@@ -2,6 +2,7 @@
 // The seam on a CUDA device.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -37,7 +38,9 @@ class DeviceBackend final : public Backend, public Recorder {
   void download(const void* from, std::span<double> to) const override;
   void download_bytes(const void* from, std::span<std::uint8_t> to) const override;
   [[nodiscard]] Recorder* recorder() override { return this; }
-  [[nodiscard]] std::uint64_t host_reads() const override { return host_reads_; }
+  [[nodiscard]] std::uint64_t host_reads() const override {
+    return host_reads_.load(std::memory_order_relaxed);
+  }
 
   [[nodiscard]] Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
                                      std::int32_t in, std::span<const float> bias,
@@ -121,7 +124,9 @@ class DeviceBackend final : public Backend, public Recorder {
   std::vector<std::unique_ptr<LayerStack>> stacks_;
   mutable std::vector<Resident> resident_;  // the last few
   mutable std::size_t next_ = 0;
-  mutable std::uint64_t host_reads_ = 0;
+  // Read by counters() of one forecaster while another one is at work; all other state is touched
+  // only by whoever has the model's turn (Model::Impl::turn), the count of launches too.
+  mutable std::atomic<std::uint64_t> host_reads_ = 0;
   std::uint64_t launches_before_ = 0;  // of the recording that has begun
   cudaEvent_t first_ = nullptr, last_ = nullptr;
 };

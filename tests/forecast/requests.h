@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that fits no tile, and requests of many series.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "small_model.h"
+
+namespace toto::test {
+
+/// A model whose matrices are not multiples of any vector width.
+inline Toto1Config odd_config() {
+  Toto1Config c = spec_config();
+  c.embed_dim = 84;
+  c.num_heads = 6;
+  c.mlp_hidden_dim = 116;
+  c.spacewise_every_n_layers = 2;
+  c.components = 5;
+  return c;
+}
+
+inline std::vector<OwnedSeries> many(std::size_t count = 40) {
+  std::vector<OwnedSeries> all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(wave(i, 1 + (i * 37) % 120, 1 + i % 4));
+  return all;
+}
+
+inline std::vector<Series> views(const std::vector<OwnedSeries>& owned) {
+  std::vector<Series> series;
+  for (const OwnedSeries& s : owned) series.push_back(s.view());
+  return series;
+}
+
+inline void expect_same(const Forecast& a, const Forecast& b) {
+  EXPECT_EQ(a.mean, b.mean);
+  EXPECT_EQ(a.std, b.std);
+  EXPECT_EQ(a.quantiles, b.quantiles);
+  EXPECT_EQ(a.samples, b.samples);
+  EXPECT_EQ(a.parameters.loc, b.parameters.loc);
+  EXPECT_EQ(a.parameters.df, b.parameters.df);
+  EXPECT_EQ(a.parameters.probability, b.parameters.probability);
+}
+
+}  // namespace toto::test
