@@ -170,7 +170,8 @@ class Forecaster {
   /// them is used again: what has been warmed up allocates nothing.
   /// Throws Error (2): invalid_horizon, invalid_quantile, invalid_samples; (65): no_observations,
   /// not_finite, invalid_series (sizes that do not fit, ids that change within a patch),
-  /// duplicate_id; (70): nonfinite_forecast, not_deterministic; (130): interrupted.
+  /// duplicate_id; (70): nonfinite_forecast, not_deterministic, out_of_memory, device_failed;
+  /// (130): interrupted.
   void forecast(std::span<const Series> series, const ForecastOptions& options,
                 std::span<Forecast> out);
   [[nodiscard]] std::vector<Forecast> forecast(std::span<const Series> series,

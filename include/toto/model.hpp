@@ -72,13 +72,20 @@ struct LoadOptions {
   int threads = 0;  ///< of the cpu backend; 0: one for each available core
   std::string isa;  ///< instruction set by name, for tests; empty: the best of this machine
   Mode mode = Mode::reduce_overhead;
+  /// Of "cuda": where the memory of the device does not suffice, for the weights or for a forecast,
+  /// the cpu backend goes on, and says so to `warning` or to ForecasterOptions::warning. Otherwise
+  /// it is Error (70) out_of_memory.
+  bool else_cpu = false;
+  /// Called with one line for what is not as it was asked to be.
+  std::function<void(std::string_view)> warning = {};
 };
 
 /// A model in memory: immutable, shared, safe to use from many threads.
 class Model {
  public:
   /// Resolves, checks and loads. Throws Error: model_not_found / shard_not_found (66), and for
-  /// malformed files the codes of docs/errors.md (65, 78).
+  /// malformed files the codes of docs/errors.md (65, 78); device_unavailable (69) and
+  /// out_of_memory (70) of the cuda backend.
   static Model load(const ModelQuery& query, const LoadOptions& options = {});
   /// Hash weights in memory (docs/verification.md), for tests and benchmarks. `preset`:
   /// "toto-open-base-1.0".

@@ -102,6 +102,7 @@ LoadOptions load_options(const Settings& settings, const Session& session) {
     const std::string why = cpu.empty() ? cuda_unavailable() : std::string(cpu);
     if (why.empty()) {
       options.backend = "cuda";
+      options.else_cpu = settings.device.value == Device::automatic;
     } else if (settings.device.value == Device::cuda) {
       throw Error(ExitStatus::device_unavailable, "device_unavailable", why,
                   settings.device.origin.name, "use --device cpu");
@@ -112,6 +113,7 @@ LoadOptions load_options(const Settings& settings, const Session& session) {
   options.precision = settings.precision.value;
   options.threads = settings.threads.value;
   options.mode = settings.mode.value;
+  options.warning = warn;
   return options;
 }
 

@@ -66,7 +66,8 @@ std::string to_text(const GoldenCase& one) {
 
 ExitStatus run_golden(const SuiteRequest& options, const Session& session) {
   const Interrupt interrupt;
-  const LoadOptions load = load_options(resolve_settings(options.settings), session);
+  LoadOptions load = load_options(resolve_settings(options.settings), session);
+  load.else_cpu = false;  // what is verified stays where it is
   GoldenReport report;
   for (const std::string& folder : options.golden) {  // one by one, to show them as they are done
     GoldenReport part = verify_golden(std::span(&folder, 1), load);

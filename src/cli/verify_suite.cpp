@@ -141,6 +141,7 @@ VerifyOptions options_of(const SuiteRequest& request, const Settings& settings,
   o.query = request.query;
   o.query.model = settings.model.value;
   o.load = load_options(settings, session);
+  o.load.else_cpu = false;  // what is verified stays where it is
   o.settings = describe(settings);
   o.unknown_variables = unknown_variables();
   o.forecaster.memory_limit = settings.memory_limit.value;

@@ -57,15 +57,20 @@ void Engine::run(std::span<const Series> series, const Generation& g, const Limi
 void Engine::run_range(std::span<const Series> series, const Generation& g, const Limits& limits,
                        std::size_t first, std::size_t count, Sink& sink) {
   const Chunk chunk = measure(series, first, count);
-  std::int32_t batch = first_batch(chunk, g, limits);
-  if (!acquire(series, chunk, g, batch)) {
-    if (count == 1) refuse(series, chunk);
-    ++splits_;
-    plans_.log(fmt::format("batch split: {} series do not fit together", count));
-    run_range(series, g, limits, first, count / 2, sink);
-    run_range(series, g, limits, first + count / 2, count - count / 2, sink);
-    return;
-  }
+  if (run_chunk(series, g, chunk, first_batch(chunk, g, limits), sink)) return;
+  if (count == 1) refuse(series, chunk);
+  ++splits_;
+  plans_.log(fmt::format("batch split: {} series do not fit together", count));
+  run_range(series, g, limits, first, count / 2, sink);
+  run_range(series, g, limits, first + count / 2, count - count / 2, sink);
+}
+
+/// False, and nothing has been said to the sink but begin(), where the memory does not suffice.
+bool Engine::run_chunk(std::span<const Series> series, const Generation& g, const Chunk& chunk,
+                       std::int32_t batch, Sink& sink) {
+  if (!acquire(series, chunk, g, batch)) return false;
+  const std::size_t first = chunk.first;
+  const std::size_t count = chunk.count;
   {
     const Stopwatch watch(prepare_seconds_);
     if (pool_.size() < count) pool_.resize(count);
@@ -76,12 +81,27 @@ void Engine::run_range(std::span<const Series> series, const Generation& g, cons
     stage_covariates();
   }
   sink.begin(first, count);
-  if (!run_recorded(g, chunk, batch, sink)) {
+  Played played = run_recorded(g, chunk, batch, sink);
+  while (played == Played::no_memory && (count > 1 || batch > fewest_recorded(g))) {
+    // What the plan holds may be what its inputs and results are short of.
+    plans_.forget();
+    if (count > 1) return false;
+    ++splits_;
+    batch = (batch + 1) / 2;
+    if (!acquire(series, chunk, g, batch)) return false;
+    played = run_recorded(g, chunk, batch, sink);
+  }
+  if (played == Played::no_memory) {
+    ++graph_fallbacks_;
+    plans_.log("graph fallback: no memory for its inputs and results");
+  }
+  if (played != Played::yes) {
     net_.backend().upload(std::span<const double>(staging_), memory_->covariates);
     generate(g, chunk, batch, sink);
   }
   const Stopwatch watch(emit_seconds_);
   sink.finish();
+  return true;
 }
 
 Engine::Chunk Engine::measure(std::span<const Series> series, std::size_t first,
@@ -130,11 +150,13 @@ std::int32_t Engine::first_batch(const Chunk& chunk, const Generation& g,
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(fit, 1, std::max(g.trajectories, 1)));
 }
 
-/// Finds memory for as many trajectories as fit, halving `batch`; false where not even one does.
+/// Finds memory for as many trajectories as fit, halving `batch`; false where not even one does, or
+/// so few that series by series would be better.
 bool Engine::acquire(std::span<const Series> series, const Chunk& chunk, const Generation& g,
                      std::int32_t& batch) {
   batch = std::min(batch, std::max(g.trajectories, 1));
-  for (;; batch = (batch + 1) / 2) {
+  const std::int32_t fewest = chunk.count == 1 ? 1 : std::min(batch, fewest_recorded(g));
+  for (;;) {
     const Capacity wanted = need(series, chunk, batch);
     const std::uint64_t limit = plans_.memory_limit();
     if (limit == 0 || plans_.bytes_for(wanted) <= limit) {
@@ -143,10 +165,12 @@ bool Engine::acquire(std::span<const Series> series, const Chunk& chunk, const G
         return true;
       } catch (const std::bad_alloc&) {
         plans_.log(fmt::format("no memory for {} trajectories of {} series", batch, chunk.count));
+        if (recordings_.forget()) continue;  // theirs may be all that is missing
       }
     }
-    if (batch == 1) return false;
+    if (batch <= fewest) return false;
     ++splits_;
+    batch = std::max((batch + 1) / 2, fewest);
   }
 }
 

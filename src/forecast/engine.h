@@ -126,6 +126,8 @@ class Engine {
                                        const Limits& limits) const;
   void run_range(std::span<const Series> series, const Generation& g, const Limits& limits,
                  std::size_t first, std::size_t count, Sink& sink);
+  bool run_chunk(std::span<const Series> series, const Generation& g, const Chunk& chunk,
+                 std::int32_t batch, Sink& sink);
   [[nodiscard]] Chunk measure(std::span<const Series> series, std::size_t first,
                               std::size_t count) const;
   [[nodiscard]] Capacity need(std::span<const Series> series, const Chunk& chunk,
@@ -141,8 +143,10 @@ class Engine {
   void predict(const Generation& g, const Chunk& chunk, std::int32_t iteration,
                std::int32_t first_sample, std::int32_t trajectories, Kind from);
 
-  // engine_recorded.cpp: the loop as a recording; false where it cannot be one
-  bool run_recorded(const Generation& g, const Chunk& chunk, std::int32_t batch, Sink& sink);
+  // engine_recorded.cpp: the loop as a recording
+  enum class Played { yes, impossible, no_memory };
+  Played run_recorded(const Generation& g, const Chunk& chunk, std::int32_t batch, Sink& sink);
+  [[nodiscard]] std::int32_t fewest_recorded(const Generation& g) const;
   [[nodiscard]] const char* unrecordable(const Generation& g, const WantedStatistics& wanted,
                                          std::int32_t passes);
   [[nodiscard]] RecordingKey key_of(const Generation& g, const Chunk& chunk, std::int32_t batch,

@@ -69,21 +69,30 @@ const char* Engine::unrecordable(const Generation& g, const WantedStatistics& wa
   return nullptr;
 }
 
-bool Engine::run_recorded(const Generation& g, const Chunk& chunk, std::int32_t batch, Sink& sink) {
+/// The fewest trajectories at once with which a forecast can be recorded: with fewer, its bits
+/// would be those of single operations. 1 where it makes no difference.
+std::int32_t Engine::fewest_recorded(const Generation& g) const {
+  if (net_.backend().recorder() == nullptr || !recording_ || patches_ > kMostPasses) return 1;
+  const std::int32_t passes = kMostPasses / patches_;
+  return (std::max(g.trajectories, 1) + passes - 1) / passes;
+}
+
+Engine::Played Engine::run_recorded(const Generation& g, const Chunk& chunk, std::int32_t batch,
+                                    Sink& sink) {
   Recorder* const recorder = net_.backend().recorder();
   const WantedStatistics* const wanted = sink.wanted();
-  if (recorder == nullptr || !recording_ || wanted == nullptr) return false;
+  if (recorder == nullptr || !recording_ || wanted == nullptr) return Played::impossible;
   const std::int32_t passes = (g.trajectories + batch - 1) / batch;
   const char* const why = unrecordable(g, *wanted, passes);
   if (why != nullptr) {
     ++graph_fallbacks_;
     plans_.log(fmt::format("graph fallback: {}", why));
-    return false;
+    return Played::impossible;
   }
   const RecordingKey key = key_of(g, chunk, batch, *wanted);
   Recorded* recorded = recordings_.find(key);
   if (recorded == nullptr) recorded = record(g, key);
-  if (recorded == nullptr) return false;
+  if (recorded == nullptr) return Played::no_memory;
   {
     const Stopwatch watch(prepare_seconds_);
     write_inputs(g, batch, *wanted, *recorded);
@@ -98,7 +107,7 @@ bool Engine::run_recorded(const Generation& g, const Chunk& chunk, std::int32_t 
   done_ += chunk.count * static_cast<std::size_t>(std::max(g.trajectories, 1)) *
            static_cast<std::size_t>(patches_);
   sink.progress(done_, total_);
-  return true;
+  return Played::yes;
 }
 
 RecordingKey Engine::key_of(const Generation& g, const Chunk& chunk, std::int32_t batch,
@@ -157,9 +166,7 @@ Recorded* Engine::record(const Generation& g, const RecordingKey& key) {
     recorded->recording = recorder.end();
   } catch (const std::bad_alloc&) {
     recordings_.release(*recorded);
-    ++graph_fallbacks_;
-    plans_.log("graph fallback: no memory for its inputs and results");
-    return nullptr;
+    return recordings_.forget() ? record(g, key) : nullptr;  // others may hold what is missing
   } catch (...) {
     recordings_.release(*recorded);
     throw;

@@ -14,6 +14,7 @@
 #include "forecast/engine.h"
 #include "forecast/plan_table.h"
 #include "model/model_impl.h"
+#include "model/spare.h"
 #include "plan/plan_cache.h"
 #include "toto/forecast.hpp"
 
@@ -56,11 +57,20 @@ bool same_bits(const Forecast& a, const Forecast& b) {
          same_bits(a.quantiles, b.quantiles) && same_bits(a.samples, b.samples);
 }
 
+Error no_memory(std::string_view what) {
+  return {ExitStatus::internal,
+          "out_of_memory",
+          what,
+          {},
+          "use a shorter context, fewer samples or fewer series at a time"};
+}
+
 }  // namespace
 
 struct Forecaster::Impl {
   Impl(Model from, const ForecasterOptions& options)
-      : model(std::move(from)),
+      : asked(options),
+        model(std::move(from)),
         strict(options.strict_counters),
         compute_twice(options.deterministic_checks),
         warning(options.warning),
@@ -138,6 +148,61 @@ struct Forecaster::Impl {
     ++calls;
   }
 
+  /// A forecast, in turn with those of others.
+  void forecast(std::span<const Series> series, const ForecastOptions& options,
+                std::span<Forecast> out) {
+    levels.assign(options.levels.begin(), options.levels.end());
+    std::sort(levels.begin(), levels.end());
+    levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
+
+    const std::scoped_lock turn(model.impl().turn);
+    double seconds = 0;
+    {
+      const Stopwatch watch(seconds);
+      const Growth before = growth();
+      run(series, options, out);
+      if (strict && warmed) tell_if_not_steady(before);
+      if (plans.builds() != before.builds) remember_shape(series);
+    }
+    if (compute_twice) check_deterministic(series, options, out);
+    remember(seconds);
+    series_done += series.size();
+  }
+
+  /// The same; but where memory does not suffice and there is a CPU to go to, it says what is
+  /// wrong. Empty: it is done.
+  std::string try_forecast(std::span<const Series> series, const ForecastOptions& options,
+                           std::span<Forecast> out) {
+    try {
+      forecast(series, options, out);
+      return {};
+    } catch (const Error& error) {
+      if (error.code() != "out_of_memory" || !has_spare(model)) throw;
+      return error.message();
+    } catch (const std::bad_alloc&) {
+      constexpr std::string_view what = "not enough memory";
+      if (!has_spare(model)) throw no_memory(what);
+      return std::string(what);
+    }
+  }
+
+  /// What takes this one's place, on the CPU.
+  [[nodiscard]] std::unique_ptr<Impl> on_cpu(std::string_view why) const {
+    if (warning) {
+      warning(
+          fmt::format("the memory of the device does not suffice ({}): this forecast and all "
+                      "that follow are computed on the CPU",
+                      why));
+    }
+    auto next = std::make_unique<Impl>(spare_of(model), asked);
+    next->start();
+    next->warmed = warmed;
+    next->latencies = latencies;
+    next->calls = calls;
+    next->series_done = series_done;
+    return next;
+  }
+
   void run(std::span<const Series> series, const ForecastOptions& options,
            std::span<Forecast> out) {
     collector.reset(series, options, levels, out);  // knows whether anything is drawn
@@ -190,6 +255,7 @@ struct Forecaster::Impl {
   // A device is idle with what keeps a processor busy.
   static constexpr std::int64_t kDeviceRows = 65536;
   static constexpr std::int64_t kDeviceKvBytes = std::int64_t{16} << 30;
+  ForecasterOptions asked;
   Limits limits;
   Model model;
   bool strict, compute_twice;
@@ -249,23 +315,10 @@ void Forecaster::forecast(std::span<const Series> series, const ForecastOptions&
         fmt::format("expected {} elements for the forecasts, found {}", series.size(), out.size()));
   }
   impl_->check_ids(series);
-  std::vector<float>& levels = impl_->levels;
-  levels.assign(options.levels.begin(), options.levels.end());
-  std::sort(levels.begin(), levels.end());
-  levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
-
-  const std::scoped_lock turn(impl_->model.impl().turn);
-  double seconds = 0;
-  {
-    const Stopwatch watch(seconds);
-    const Impl::Growth before = impl_->growth();
-    impl_->run(series, options, out);
-    if (impl_->strict && impl_->warmed) impl_->tell_if_not_steady(before);
-    if (impl_->plans.builds() != before.builds) impl_->remember_shape(series);
-  }
-  if (impl_->compute_twice) impl_->check_deterministic(series, options, out);
-  impl_->remember(seconds);
-  impl_->series_done += series.size();
+  const std::string lack = impl_->try_forecast(series, options, out);
+  if (lack.empty()) return;
+  retire(std::exchange(impl_, impl_->on_cpu(lack)));
+  impl_->forecast(series, options, out);
 }
 
 std::vector<Forecast> Forecaster::forecast(std::span<const Series> series,

@@ -53,6 +53,14 @@ PlanTable::~PlanTable() {
   if (ones_ != nullptr) be.release(ones_);
 }
 
+void PlanTable::forget() {
+  plans_.clear();
+  if (arena_ != nullptr) net_.backend().release(arena_);
+  arena_ = nullptr;
+  arena_bytes_ = 0;
+  ++epoch_;
+}
+
 std::size_t PlanTable::bytes_for(const Capacity& need) const {
   return lay_out(net_, need, nullptr).bytes;
 }

@@ -27,6 +27,9 @@ class PlanTable {
   /// changed then.
   const Workspace& acquire(const Capacity& need);
 
+  /// Forgets all plans and frees their memory.
+  void forget();
+
   /// Bytes that a call would take, before any rounding up.
   [[nodiscard]] std::size_t bytes_for(const Capacity& need) const;
   [[nodiscard]] std::uint64_t memory_limit() const { return options_.memory_limit; }

@@ -5,8 +5,13 @@
 
 namespace toto {
 
-Recordings::~Recordings() {
+Recordings::~Recordings() { forget(); }
+
+bool Recordings::forget() {
   for (const auto& recorded : all_) release(*recorded);
+  const bool any = !all_.empty();
+  all_.clear();
+  return any;
 }
 
 void Recordings::release(Recorded& recorded) const {

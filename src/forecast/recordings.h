@@ -70,6 +70,8 @@ class Recordings {
   [[nodiscard]] Recorded* find(const RecordingKey& key);
   /// Takes one with its memory allocated.
   Recorded& add(std::unique_ptr<Recorded> recorded);
+  /// Frees all of them; false where there was none.
+  bool forget();
   /// Frees what `recorded` holds.
   void release(Recorded& recorded) const;
 

@@ -2,6 +2,7 @@
 // What stands behind toto::Model.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -19,6 +20,10 @@ struct Model::Impl {
   mutable bool tuned = false;  // max-autotune has chosen kernel parameters; under `turn`
   /// A backend has one set of scratch memory and one team of threads: forecasts take turns.
   mutable std::mutex turn;
+  /// Loads the same model on the CPU (model/spare.h); empty: there is nowhere else to go.
+  std::function<std::shared_ptr<const Impl>()> load_spare;
+  mutable std::shared_ptr<const Impl> spare;  // once it has been loaded; under `spare_turn`
+  mutable std::mutex spare_turn;
 };
 
 }  // namespace toto

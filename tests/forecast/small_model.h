@@ -29,9 +29,10 @@ inline Toto1Config spec_config() {
   return c;
 }
 
-inline Model make_model(const Toto1Config& config, bool labels = false,
-                        const Execution& execution = {}, std::uint64_t seed = 0,
-                        const LoadOptions& options = {}) {
+inline std::shared_ptr<Model::Impl> make_impl(const Toto1Config& config, bool labels = false,
+                                              const Execution& execution = {},
+                                              std::uint64_t seed = 0,
+                                              const LoadOptions& options = {}) {
   const WeightTable weights(synthesise_weights(config, seed, default_tensor_order(config, labels)),
                             config);
   auto impl = std::make_shared<Model::Impl>();
@@ -40,7 +41,13 @@ inline Model make_model(const Toto1Config& config, bool labels = false,
   impl->precision = options.precision;
   impl->content_hash = "small";
   impl->net = std::make_unique<Toto1>(config, weights, make_backend(options), execution);
-  return Model(std::move(impl));
+  return impl;
+}
+
+inline Model make_model(const Toto1Config& config, bool labels = false,
+                        const Execution& execution = {}, std::uint64_t seed = 0,
+                        const LoadOptions& options = {}) {
+  return Model(make_impl(config, labels, execution, seed, options));
 }
 
 /// A series that owns its values.

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the memory of a device does not suffice: split, then on to the CPU where that is allowed.
+// The device here is the CPU with less memory, and with recordings that never find any.
+#include <atomic>
+#include <new>
+#include <stdexcept>
+
+#include "backend/recorder.h"
+#include "model/spare.h"
+#include "requests.h"
+#include "verify/faulty_backend.h"
+
+namespace toto {
+namespace {
+
+using test::expect_same;
+using test::many;
+using test::odd_config;
+using test::views;
+
+/// Allocations of more than `largest` fail.
+struct Memory {
+  std::size_t largest = SIZE_MAX;
+};
+
+class SmallDevice : public test::FaultyBackend {
+ public:
+  explicit SmallDevice(const Memory& memory) : FaultyBackend(make_backend({}), faults(memory)) {}
+
+ private:
+  static test::Faults faults(const Memory& memory) {
+    test::Faults f;
+    f.on_allocate = [&memory](std::size_t bytes) {
+      if (bytes > memory.largest) throw std::bad_alloc();
+    };
+    return f;
+  }
+};
+
+/// Would record, if there were any memory for it.
+class NeverRecords final : public SmallDevice, public Recorder {
+ public:
+  using SmallDevice::SmallDevice;
+  int tries = 0;
+
+  Recorder* recorder() override { return this; }
+  Mirror allocate_mirror(std::size_t /*bytes*/) override {
+    ++tries;
+    throw std::bad_alloc();
+  }
+  void release_mirror(const Mirror& mirror) noexcept override { EXPECT_EQ(mirror.host, nullptr); }
+  std::size_t live_bytes(std::int64_t /*blocks*/, std::int64_t /*ids*/) const override { return 8; }
+  void write_live(const Batch&, std::uint64_t, const Mirror&, std::size_t, std::int64_t,
+                  std::int64_t) const override {
+    unexpected();
+  }
+  void begin() override { unexpected(); }
+  std::unique_ptr<Recording> end() override { unexpected(); }
+  void abandon() noexcept override {}
+  double play(const Recording&) override { unexpected(); }
+  void copy_in(const Mirror&, std::size_t) override { unexpected(); }
+  void copy_out(const Mirror&, std::size_t) override { unexpected(); }
+  void keep(const Batch&, const Batch&, const PatchShape&, const void*, float*, std::int32_t,
+            std::int32_t) override {
+    unexpected();
+  }
+  void exact_statistics(const Batch&, const PatchShape&, const void*, const void*, const void*,
+                        const Levels&, float*) override {
+    unexpected();
+  }
+  void sample_statistics(const Batch&, const float*, std::int32_t, std::int32_t, std::int32_t,
+                         const Levels&, float*) override {
+    unexpected();
+  }
+  std::int32_t most_samples() const override { return 1000; }
+
+ private:
+  [[noreturn]] static void unexpected() { throw std::logic_error("nothing was to be recorded"); }
+};
+
+std::shared_ptr<Model::Impl> model_on(const std::shared_ptr<Backend>& backend) {
+  const WeightTable weights(
+      synthesise_weights(odd_config(), 5, default_tensor_order(odd_config(), false)), odd_config());
+  auto impl = std::make_shared<Model::Impl>();
+  impl->info.name = "small";
+  impl->content_hash = "small";
+  impl->net = std::make_unique<Toto1>(odd_config(), weights, backend, Execution{});
+  return impl;
+}
+
+ForecastOptions options() {
+  ForecastOptions o;
+  o.horizon = 20;
+  o.num_samples = 6;
+  o.keep_samples = true;
+  return o;
+}
+
+struct Warnings {
+  std::vector<std::string> lines;
+  ForecasterOptions options() {
+    ForecasterOptions o;
+    o.warning = [this](std::string_view line) { lines.emplace_back(line); };
+    return o;
+  }
+};
+
+TEST(DeviceMemory, ABatchThatDoesNotFitIsSplitAndHasTheSameBits) {
+  Memory memory;
+  const Model model(model_on(std::make_shared<SmallDevice>(memory)));
+  const auto owned = many();
+  Forecaster whole(model), split(model);
+  const auto expected = whole.forecast(views(owned), options());
+  memory.largest = whole.counters().working_bytes / 12;
+  const auto found = split.forecast(views(owned), options());
+  EXPECT_GT(split.counters().splits, 0U);
+  EXPECT_LE(split.counters().working_bytes, memory.largest);
+  for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
+}
+
+TEST(DeviceMemory, WhatFitsNowhereIsAnError) {
+  Memory memory;
+  Forecaster forecaster(Model(model_on(std::make_shared<SmallDevice>(memory))));
+  memory.largest = 1000;
+  const auto owned = many(3);
+  try {
+    (void)forecaster.forecast(views(owned), options());
+    FAIL() << "there was no memory";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "out_of_memory");
+    EXPECT_EQ(e.status(), ExitStatus::internal);
+  }
+  memory.largest = SIZE_MAX;  // and goes on
+  EXPECT_EQ(forecaster.forecast(views(owned), options()).size(), 3U);
+}
+
+TEST(DeviceMemory, WhatDoesNotFitGoesToTheCpuAndStaysThere) {
+  Memory memory;
+  const auto impl = model_on(std::make_shared<SmallDevice>(memory));
+  int loaded = 0;
+  impl->load_spare = [&] {
+    ++loaded;
+    return model_on(make_backend({}));
+  };
+  const Model model(impl);
+  const auto owned = many();
+  Warnings warnings;
+  Forecaster forecaster(model, warnings.options());
+  const auto expected = forecaster.forecast(views(owned), options());
+  EXPECT_EQ(loaded, 0);
+
+  memory.largest = 1000;
+  Forecaster other(model, warnings.options());
+  auto found = other.forecast(views(owned), options());
+  for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
+  ASSERT_EQ(warnings.lines.size(), 1U);
+  EXPECT_NE(warnings.lines.front().find("one trajectory needs"), std::string::npos);
+  EXPECT_NE(warnings.lines.front().find("computed on the CPU"), std::string::npos);
+
+  found = other.forecast(views(owned), options());  // without another warning
+  for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
+  EXPECT_EQ(warnings.lines.size(), 1U);
+  EXPECT_EQ(other.counters().forecasts, 2U);
+  EXPECT_EQ(other.counters().series, 2 * owned.size());
+
+  Forecaster third(model, warnings.options());  // the CPU's model is shared
+  (void)third.forecast(views(owned), options());
+  EXPECT_EQ(warnings.lines.size(), 2U);
+  EXPECT_EQ(loaded, 1);
+}
+
+TEST(DeviceMemory, AnAllocationThatFailsMidwayGoesToTheCpuToo) {
+  bool fails = false;
+  test::Faults faults;
+  faults.on_linear = [&] {
+    if (fails) throw std::bad_alloc();
+  };
+  const auto impl = model_on(std::make_shared<test::FaultyBackend>(make_backend({}), faults));
+  const auto owned = many(5);
+  Forecaster alone{Model(impl)};
+  const auto expected = alone.forecast(views(owned), options());
+  fails = true;
+  EXPECT_THROW((void)alone.forecast(views(owned), options()), Error);
+  impl->load_spare = [] { return model_on(make_backend({})); };
+  const auto found = Forecaster(Model(impl)).forecast(views(owned), options());
+  for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
+}
+
+TEST(DeviceMemory, WithoutMemoryForARecordingSeriesGoOneByOneAndThenUnrecorded) {
+  const Memory memory;
+  const auto device = std::make_shared<NeverRecords>(memory);
+  const auto owned = many(5);
+  const auto expected =
+      Forecaster(Model(model_on(make_backend({})))).forecast(views(owned), options());
+  Forecaster forecaster(Model(model_on(device)));
+  const auto found = forecaster.forecast(views(owned), options());
+  for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
+  const Counters counters = forecaster.counters();
+  EXPECT_EQ(counters.graph_fallbacks, 5U);
+  EXPECT_GE(counters.splits, 4U);
+  EXPECT_GE(device->tries, 9);  // the batch, its parts, each series
+  EXPECT_EQ(counters.graph_captures, 0U);
+}
+
+TEST(DeviceMemory, WeightsThatDoNotFitAreLoadedOnTheCpu) {
+  std::vector<std::string> tried, warnings;
+  const LoadModel load = [&](const LoadOptions& o) -> std::shared_ptr<Model::Impl> {
+    tried.push_back(o.backend);
+    if (o.backend == "cuda") throw std::bad_alloc();
+    return std::make_shared<Model::Impl>();
+  };
+  LoadOptions device;
+  device.backend = "cuda";
+  try {
+    (void)load_with_spare(device, load);
+    FAIL() << "there was no memory";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "out_of_memory");
+  }
+  device.else_cpu = true;
+  device.warning = [&](std::string_view line) { warnings.emplace_back(line); };
+  EXPECT_FALSE(load_with_spare(device, load)->load_spare);
+  EXPECT_EQ(tried, (std::vector<std::string>{"cuda", "cuda", "cpu"}));
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings.front().find("running on the CPU"), std::string::npos);
+}
+
+TEST(DeviceMemory, OnlyWhatMayMoveHasASpare) {
+  std::vector<LoadOptions> loaded;
+  const LoadModel load = [&](const LoadOptions& o) {
+    loaded.push_back(o);
+    return std::make_shared<Model::Impl>();
+  };
+  LoadOptions o;
+  o.else_cpu = true;
+  EXPECT_FALSE(load_with_spare(o, load)->load_spare);
+  o.backend = "cuda";
+  o.else_cpu = false;
+  EXPECT_FALSE(load_with_spare(o, load)->load_spare);
+  o.else_cpu = true;
+  o.precision = Precision::bfloat16;
+  const auto impl = load_with_spare(o, load);
+  ASSERT_TRUE(impl->load_spare);
+  (void)impl->load_spare();
+  EXPECT_EQ(loaded.back().backend, "cpu");
+  EXPECT_EQ(loaded.back().precision, Precision::bfloat16);
+}
+
+}  // namespace
+}  // namespace toto
