@@ -211,8 +211,9 @@ void choose(const ProductArgs& a, const Stream& s) {
   const auto tiles = [&](std::int64_t rows, std::int64_t outs) {
     return std::int64_t{ceil_div(a.out, outs)} * ceil_div(a.rows.count, rows);
   };
-  // Small tiles until large ones would keep every processor busy.
-  if (tiles(128, 96) >= s.processors) {
+  // Small tiles until large ones would keep every processor busy; and where those have no place.
+  const bool fits = sizeof(Tile<128, 96, 8, 6>) <= static_cast<std::size_t>(s.shared_bytes);
+  if (fits && tiles(128, 96) >= s.processors) {
     run<128, 96, 8, 6, E>(a, s);
   } else if (tiles(64, 48) >= s.processors) {
     run<64, 48, 4, 6, E>(a, s);
