@@ -97,6 +97,8 @@ __device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias
       }
     }
   } else {
+    // Not all of it at once: beside the stages there is room for about 28 KiB on their way.
+    constexpr int kAtOnce = N / 16 % 6 == 0 ? 6 : 4;
     const std::int32_t left = out - out0 - shift;
     float* const to = static_cast<float*>(y) + std::int64_t{row} * out + out0 + shift;
     float4 b[N / 16];
@@ -110,23 +112,29 @@ __device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias
     for (int half = 0; half < 2; ++half) {
       const bool there = row + half * 8 < rows;
       float* const to_row = to + std::int64_t{half * 8} * out;
-      float4 before[N / 16];
-      if constexpr (E == Epilogue::residual) {
 #pragma unroll
-        for (int j = 0; j < N / 16; ++j) {
-          before[j] = there && j * 16 < left ? *reinterpret_cast<const float4*>(to_row + j * 16)
-                                             : float4{0, 0, 0, 0};
-        }
-      }
-#pragma unroll
-      for (int j = 0; j < N / 16; ++j) {
-        const float* const s = sum + j * 8 + half * 2;
-        float4 v = exchange(lane, s[0], s[1], s[4], s[5]);
-        v = {v.x + b[j].x, v.y + b[j].y, v.z + b[j].z, v.w + b[j].w};
+      for (int first = 0; first < N / 16; first += kAtOnce) {
+        float4 before[kAtOnce];
         if constexpr (E == Epilogue::residual) {
-          v = {before[j].x + v.x, before[j].y + v.y, before[j].z + v.z, before[j].w + v.w};
+#pragma unroll
+          for (int j = 0; j < kAtOnce; ++j) {
+            const int column = (first + j) * 16;
+            before[j] = there && column < left ? *reinterpret_cast<const float4*>(to_row + column)
+                                               : float4{0, 0, 0, 0};
+          }
         }
-        if (there && j * 16 < left) *reinterpret_cast<float4*>(to_row + j * 16) = v;
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+          const int column = (first + j) * 16;
+          const float* const s = sum + column / 2 + half * 2;
+          float4 v = exchange(lane, s[0], s[1], s[4], s[5]);
+          const float4& add = b[first + j];
+          v = {v.x + add.x, v.y + add.y, v.z + add.z, v.w + add.w};
+          if constexpr (E == Epilogue::residual) {
+            v = {before[j].x + v.x, before[j].y + v.y, before[j].z + v.z, before[j].w + v.w};
+          }
+          if (there && column < left) *reinterpret_cast<float4*>(to_row + column) = v;
+        }
       }
     }
   }
