@@ -2,7 +2,9 @@
 # statically and finds the driver when it is first used, so the program also runs where there is none.
 #
 # Kernels are compiled by nvcc, one object for each file, for sm_80 and sm_90, with code for later
-# architectures. All other code goes through the compiler of the rest of the project.
+# architectures; a file whose name ends in _sm90a for that one alone, whose instructions no other has: it
+# is asked at run time whether the device is one. All other code goes through the compiler of the rest of
+# the project.
 set(TOTO_CUDA_TARGETS "arch=compute_80,code=sm_80;arch=compute_90,code=[sm_90,compute_90]" CACHE STRING
     "What nvcc compiles for: one -gencode for each")
 set(TOTO_CUDA_HOME "$ENV{CUDA_HOME}" CACHE PATH
@@ -45,8 +47,9 @@ endif()
 
 set(toto_nvcc_flags -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -Werror all-warnings
     -Xcompiler=-fPIC,-Wall,-Wextra,-ffp-contract=off)
+set(toto_nvcc_targets "")
 foreach(toto_cuda_target ${TOTO_CUDA_TARGETS})
-  list(APPEND toto_nvcc_flags -gencode=${toto_cuda_target})
+  list(APPEND toto_nvcc_targets -gencode=${toto_cuda_target})
 endforeach()
 
 # toto_cuda_sources(TARGET): adds the kernels of src/backend/cuda to it.
@@ -58,9 +61,13 @@ function(toto_cuda_sources target)
   foreach(kernel ${kernels})
     get_filename_component(name ${kernel} NAME_WE)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
+    set(targets ${toto_nvcc_targets})
+    if(name MATCHES "_sm90a$")
+      set(targets -gencode=arch=compute_90a,code=sm_90a)
+    endif()
     add_custom_command(
       OUTPUT ${object}
-      COMMAND ${TOTO_NVCC} ${toto_nvcc_flags} -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include
+      COMMAND ${TOTO_NVCC} ${toto_nvcc_flags} ${targets} -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include
               -MD -MF ${object}.d -c ${kernel} -o ${object}
       DEPENDS ${kernel} DEPFILE ${object}.d
       COMMENT "Building CUDA object ${name}.o" VERBATIM)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor core steps of 16 outputs x 8 rows x 16 k in bfloat16 with float32 sums. Weights are always
-// the first operand, so every kernel forms an output by the same instruction in the same order.
+// Tensor core steps of 16 outputs x 8 rows x 16 k in bfloat16 with float32 sums. Weights are the
+// first operand; on Hopper wgmma.cuh has steps of other shapes that give the same bits.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -54,6 +54,7 @@ bool few_rows_f32(const ProductArgs& args, const Stream& stream);  // false: not
 /// x in bfloat16; y in float32, but in bfloat16 where gated.
 void product_bf16(const ProductArgs& args, const Stream& stream);
 bool few_rows_bf16(const ProductArgs& args, const Stream& stream);
+bool many_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not on this device
 
 #ifdef __CUDACC__
 /// How many rows there are now.
@@ -66,6 +67,11 @@ __device__ inline float silu(float x) { return x / (1.0F + expf(-x)); }
 __device__ inline void copy_16(void* shared, const void* global, int bytes) {
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(global), "r"(bytes)
+               : "memory");
+}
+__device__ inline void copy_4(void* shared, const void* global, int bytes) {
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(global), "r"(bytes)
                : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -174,6 +174,7 @@ void choose(const ProductArgs& a, const Stream& s) {
 
 void product_bf16(const ProductArgs& a, const Stream& s) {
   if (a.rows.count <= kFewRows && few_rows_bf16(a, s)) return;
+  if (many_rows_bf16(a, s)) return;
   switch (a.epilogue) {
     case Epilogue::store:
       choose<Epilogue::store>(a, s);

@@ -1,61 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in float32 with many rows: tiles in shared memory, fused multiply-adds on the cores,
-// true float32 throughout. Every output is summed as product.h says, so the tile's shape changes no
-// bit.
+// Products in float32 with many rows: tiles are copied to shared memory a step ahead, fused
+// multiply-adds on the cores, true float32 throughout. Every output is summed as product.h says, so
+// the tile's shape changes no bit.
+#include <algorithm>
+
 #include "backend/cuda/product.h"
 
 namespace toto::cuda {
 namespace {
 
-constexpr int kDepth = 8;  // k of one step; kSlice is a multiple
-static_assert(kSlice % kDepth == 0 && kPitchF32 % kDepth == 0);
+constexpr int kDepth = 32;          // k of one step: 128 bytes of a row
+constexpr int kFours = kDepth / 4;  // what is copied and read at once
+static_assert(kSlice % kDepth == 0 && kPitchF32 % 4 == 0);
 
-/// Four consecutive k of one row, zero beyond its end.
-__device__ float4 load_row(const float* row, std::int32_t k, std::int32_t in, bool wide) {
-  if (wide) {
-    return k < in ? __ldg(reinterpret_cast<const float4*>(row + k)) : float4{0, 0, 0, 0};
-  }
-  float4 v{0, 0, 0, 0};
-  if (k < in) v.x = row[k];
-  if (k + 1 < in) v.y = row[k + 1];
-  if (k + 2 < in) v.z = row[k + 2];
-  if (k + 3 < in) v.w = row[k + 3];
-  return v;
-}
-
-__device__ void store_column(float* to, int pitch, const float4& v) {
-  to[0] = v.x;
-  to[pitch] = v.y;
-  to[2 * pitch] = v.z;
-  to[3 * pitch] = v.w;
-}
-
-/// A tile of BR rows by BO outputs; each thread has TR rows by TO outputs, in fours that are
-/// spread.
+/// A tile of BR rows by BO outputs; each thread has TR rows, eight apart, by TO outputs, in twos
+/// that are eight apart: a warp has 8 TR by 4 TO.
 template <int BR, int BO, int TR, int TO>
 struct Tile {
-  static constexpr int kThreads = BR / TR * BO / TO;
-  static constexpr int kRowQuads = TR / 4;
-  static constexpr int kOutQuads = TO / 4;
-  static constexpr int kXPitch = BR + 4;
-  static constexpr int kWPitch = BO + 4;
-  static constexpr int kXLoads = BR * kDepth / 4 / kThreads;
-  static constexpr int kWLoads = BO * kDepth / 4 / kThreads;
-  static_assert(kXLoads >= 1 && kWLoads >= 1);
-  float x[2][kDepth][kXPitch];
-  float w[2][kDepth][kWPitch];
-  float sum[TR * TO][kThreads];  // over the slices so far: each thread has its own
+  static constexpr int kWarpsOut = BO / (4 * TO);
+  static constexpr int kThreads = 32 * kWarpsOut * (BR / (8 * TR));
+  static constexpr int kStages = BR * BO > 64 * 64 ? 2 : 3;
+  static constexpr int kAtOnce = kThreads / 8;  // rows that are copied at once
+  static_assert(BR % kAtOnce == 0 && BO % kAtOnce == 0 && TR * TO % 4 == 0);
+  float4 x[kStages][BR][kFours];
+  float w[kStages][kDepth][BO + 4];
+  float4 sum[TR * TO / 4][kThreads];  // over the slices so far: each thread has its own
 };
 
+/// Fours of a row of x are exchanged, so that eight consecutive rows lie in different banks. (W is
+/// turned: were both operands of a multiply-add to come from fours along k, their registers and the
+/// sum's would be of one bank half of the time.)
+__device__ int place(int row, int four) { return four ^ (row & 7); }
+
+/// Four consecutive k of a row that need not begin at sixteen bytes, zero beyond its end.
+__device__ void copy_singly(float4* to, const float* row, std::int32_t k, std::int32_t in) {
+  auto* const one = reinterpret_cast<float*>(to);
+  for (int i = 0; i < 4; ++i) copy_4(one + i, k + i < in ? row + i : row, k + i < in ? 4 : 0);
+}
+
 template <int BR, int BO, int TR, int TO, Epilogue E>
-__global__ void __launch_bounds__(BR / TR * BO / TO, 65536 / 128 / (BR / TR * BO / TO))
+__global__ void __launch_bounds__(Tile<BR, BO, TR, TO>::kThreads,
+                                  512 / Tile<BR, BO, TR, TO>::kThreads)
     tile_f32(const float* __restrict__ w, const float* __restrict__ bias,
              const float* __restrict__ x, float* y, Rows count, std::int32_t out, std::int32_t in,
              std::int32_t pitch) {
   using Memory = Tile<BR, BO, TR, TO>;
-  constexpr int kThreads = Memory::kThreads;
-  constexpr int kRowQuads = Memory::kRowQuads;
-  constexpr int kOutQuads = Memory::kOutQuads;
+  constexpr int kStages = Memory::kStages;
+  constexpr int kAtOnce = Memory::kAtOnce;
   extern __shared__ float4 shared[];
   Memory& tile = *reinterpret_cast<Memory*>(shared);
 
@@ -65,119 +56,134 @@ __global__ void __launch_bounds__(BR / TR * BO / TO, 65536 / 128 / (BR / TR * BO
   const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) * BO;
   if (row0 >= rows) return;
   const int thread = static_cast<int>(threadIdx.x);
-  // Threads of a warp: 4 along the outputs, 8 along the rows.
-  constexpr int kWarpsOut = BO / TO / 4;
-  const int to = thread / 32 % kWarpsOut * 4 + thread % 4;
-  const int tr = thread / 32 / kWarpsOut * 8 + thread % 32 / 4;
+  const int warp = thread / 32;
+  const int lane = thread % 32;
+  // Of the thread's first: row, and output. Neighbouring lanes share the one or the other, so that
+  // shared memory is read in fewer passes.
+  const int tr = warp / Memory::kWarpsOut * (8 * TR) + lane / 2 % 2 + lane / 8 * 2;
+  const int to = warp % Memory::kWarpsOut * (4 * TO) + (lane % 2 + lane / 4 % 2 * 2) * 2;
   const bool wide = in % 4 == 0;
 
-  float4 xv[Memory::kXLoads];
-  float4 wv[Memory::kWLoads];
-  const auto fetch = [&](std::int32_t k0) {
+  // What this thread copies next: of every kAtOnce-th row a four of x, and every eighth of W.
+  const int copied = thread / 8;
+  const int part = thread % 8;
+  std::int32_t k0 = 0;
+  const float* x_next = x + std::int64_t{row0 + copied} * in + part * 4;
+  const float* w_next = w + std::int64_t{out0 + copied} * pitch + part;
+  const auto fetch = [&](int stage) {
 #pragma unroll
-    for (int i = 0; i < Memory::kXLoads; ++i) {
-      const int at = thread + i * kThreads;
-      const std::int32_t row = row0 + at / (kDepth / 4);
-      const std::int32_t k = k0 + at % (kDepth / 4) * 4;
-      xv[i] = row < rows ? load_row(x + std::int64_t{row} * in, k, in, wide) : float4{0, 0, 0, 0};
+    for (int i = 0; i < BR / kAtOnce; ++i) {
+      const int r = copied + i * kAtOnce;
+      float4* const at = &tile.x[stage][r][place(r, part)];
+      const float* const from = x_next + std::int64_t{i * kAtOnce} * in;
+      const std::int32_t k = k0 + part * 4;
+      const bool inside = row0 + r < rows;
+      if (wide) {
+        copy_16(at, from, inside && k < in ? 16 : 0);
+      } else {
+        copy_singly(at, inside ? from : x, k, inside ? in : 0);
+      }
     }
 #pragma unroll
-    for (int i = 0; i < Memory::kWLoads; ++i) {
-      const int at = thread + i * kThreads;
-      const std::int32_t o = out0 + at / (kDepth / 4);
-      const std::int32_t k = k0 + at % (kDepth / 4) * 4;
-      wv[i] = o < out ? __ldg(reinterpret_cast<const float4*>(w + std::int64_t{o} * pitch + k))
-                      : float4{0, 0, 0, 0};
-    }
-  };
-  const auto stage = [&](int buffer) {
+    for (int i = 0; i < BO / kAtOnce; ++i) {
+      const int o = copied + i * kAtOnce;
 #pragma unroll
-    for (int i = 0; i < Memory::kXLoads; ++i) {
-      const int at = thread + i * kThreads;
-      store_column(&tile.x[buffer][at % (kDepth / 4) * 4][at / (kDepth / 4)], Memory::kXPitch,
-                   xv[i]);
+      for (int k = 0; k < kDepth; k += 8) {
+        copy_4(&tile.w[stage][k + part][o], w_next + std::int64_t{i * kAtOnce} * pitch + k,
+               out0 + o < out && k0 + k < pitch ? 4 : 0);
+      }
     }
-#pragma unroll
-    for (int i = 0; i < Memory::kWLoads; ++i) {
-      const int at = thread + i * kThreads;
-      store_column(&tile.w[buffer][at % (kDepth / 4) * 4][at / (kDepth / 4)], Memory::kWPitch,
-                   wv[i]);
-    }
+    k0 += kDepth;
+    x_next += kDepth;
+    w_next += kDepth;
   };
 
   float slice[TR][TO] = {};
 #pragma unroll
-  for (int i = 0; i < TR * TO; ++i) tile.sum[i][thread] = 0;
+  for (int i = 0; i < TR * TO / 4; ++i) tile.sum[i][thread] = {0, 0, 0, 0};
   const std::int32_t steps = (in + kDepth - 1) / kDepth;
-  fetch(0);
-  stage(0);
-  __syncthreads();
+#pragma unroll
+  for (int s = 0; s < kStages - 1; ++s) {
+    if (s < steps) fetch(s);
+    commit_copies();
+  }
   for (std::int32_t step = 0; step < steps; ++step) {
-    const int buffer = step % 2;
-    if (step + 1 < steps) fetch((step + 1) * kDepth);
+    wait_copies<kStages - 2>();
+    __syncthreads();
+    if (step + kStages - 1 < steps) fetch((step + kStages - 1) % kStages);
+    commit_copies();
+    const int stage = step % kStages;
 #pragma unroll
-    for (int k = 0; k < kDepth; ++k) {
-      float xr[TR];
-      float wr[TO];
+    for (int f = 0; f < kFours; ++f) {
+      float4 xr[TR];
 #pragma unroll
-      for (int q = 0; q < kRowQuads; ++q) {
-        const float4 v =
-            *reinterpret_cast<const float4*>(&tile.x[buffer][k][q * (BR / kRowQuads) + tr * 4]);
-        xr[4 * q] = v.x;
-        xr[4 * q + 1] = v.y;
-        xr[4 * q + 2] = v.z;
-        xr[4 * q + 3] = v.w;
-      }
+      for (int r = 0; r < TR; ++r) xr[r] = tile.x[stage][tr + 8 * r][place(tr, f)];
+      const auto multiply_add = [&](int k, float float4::*of) {
+        float2 wr[TO / 2];
 #pragma unroll
-      for (int q = 0; q < kOutQuads; ++q) {
-        const float4 v =
-            *reinterpret_cast<const float4*>(&tile.w[buffer][k][q * (BO / kOutQuads) + to * 4]);
-        wr[4 * q] = v.x;
-        wr[4 * q + 1] = v.y;
-        wr[4 * q + 2] = v.z;
-        wr[4 * q + 3] = v.w;
-      }
+        for (int q = 0; q < TO / 2; ++q) {
+          wr[q] = *reinterpret_cast<const float2*>(&tile.w[stage][4 * f + k][to + 8 * q]);
+        }
 #pragma unroll
-      for (int r = 0; r < TR; ++r) {
+        for (int r = 0; r < TR; ++r) {
 #pragma unroll
-        for (int o = 0; o < TO; ++o) slice[r][o] = __fmaf_rn(wr[o], xr[r], slice[r][o]);
-      }
+          for (int q = 0; q < TO / 2; ++q) {
+            slice[r][2 * q] = __fmaf_rn(wr[q].x, xr[r].*of, slice[r][2 * q]);
+            slice[r][2 * q + 1] = __fmaf_rn(wr[q].y, xr[r].*of, slice[r][2 * q + 1]);
+          }
+        }
+      };
+      multiply_add(0, &float4::x);
+      multiply_add(1, &float4::y);
+      multiply_add(2, &float4::z);
+      multiply_add(3, &float4::w);
     }
     if ((step + 1) % (kSlice / kDepth) == 0 || step + 1 == steps) {
+      float* const s = &slice[0][0];
 #pragma unroll
-      for (int i = 0; i < TR * TO; ++i) {
-        tile.sum[i][thread] += slice[i / TO][i % TO];
-        slice[i / TO][i % TO] = 0;
+      for (int i = 0; i < TR * TO / 4; ++i) {
+        float4& sum = tile.sum[i][thread];
+        const float4 v = sum;
+        sum = {v.x + s[4 * i], v.y + s[4 * i + 1], v.z + s[4 * i + 2], v.w + s[4 * i + 3]};
       }
+#pragma unroll
+      for (int i = 0; i < TR * TO; ++i) s[i] = 0;
     }
-    if (step + 1 < steps) stage(1 - buffer);
-    __syncthreads();
   }
 
+  float total[TR][TO];
 #pragma unroll
-  for (int q = 0; q < kOutQuads; ++q) {
-    const std::int32_t o = out0 + q * (BO / kOutQuads) + to * 4;
-    float b[4] = {};
+  for (int i = 0; i < TR * TO / 4; ++i) {
+    const float4 v = tile.sum[i][thread];
+    float* const t = &total[0][0] + 4 * i;
+    t[0] = v.x;
+    t[1] = v.y;
+    t[2] = v.z;
+    t[3] = v.w;
+  }
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (bias != nullptr && o + i < out) b[i] = bias[o + i];
-    }
+  for (int q = 0; q < TO / 2; ++q) {
+    const std::int32_t o = out0 + to + q * 8;
+    const float low = bias != nullptr && o < out ? bias[o] : 0;
+    const float high = bias != nullptr && o + 1 < out ? bias[o + 1] : 0;
 #pragma unroll
     for (int r = 0; r < TR; ++r) {
-      const std::int32_t row = row0 + r / 4 * (BR / kRowQuads) + tr * 4 + r % 4;
-      if (row >= rows) continue;
-      float v[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) v[i] = tile.sum[r * TO + q * 4 + i][thread] + b[i];
+      const std::int32_t row = row0 + tr + 8 * r;
+      if (row >= rows || o >= out) continue;
+      const float v = total[r][2 * q] + low;
+      const float u = total[r][2 * q + 1] + high;
       if constexpr (E == Epilogue::gated) {
-        float* const to_row = y + std::int64_t{row} * (out / 2) + o / 2;
-        if (o + 1 < out) to_row[0] = silu(v[0]) * v[1];
-        if (o + 3 < out) to_row[1] = silu(v[2]) * v[3];
+        if (o + 1 < out) y[std::int64_t{row} * (out / 2) + o / 2] = silu(v) * u;
       } else {
-        float* const to_row = y + std::int64_t{row} * out + o;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          if (o + i < out) to_row[i] = E == Epilogue::residual ? to_row[i] + v[i] : v[i];
+        float* const at = y + std::int64_t{row} * out + o;
+        if (out % 2 == 0) {
+          auto* const both = reinterpret_cast<float2*>(at);
+          float2 before{0, 0};
+          if constexpr (E == Epilogue::residual) before = *both;
+          *both = E == Epilogue::residual ? float2{before.x + v, before.y + u} : float2{v, u};
+        } else {
+          at[0] = E == Epilogue::residual ? at[0] + v : v;
+          if (o + 1 < out) at[1] = E == Epilogue::residual ? at[1] + u : u;
         }
       }
     }
@@ -205,15 +211,14 @@ void choose(const ProductArgs& a, const Stream& s) {
   const auto tiles = [&](std::int64_t rows, std::int64_t outs) {
     return std::int64_t{ceil_div(a.out, outs)} * ceil_div(a.rows.count, rows);
   };
-  // Small tiles until large ones would keep every processor busy.
-  if (tiles(128, 128) >= 2 * s.processors) {
-    run<128, 128, 8, 8, E>(a, s);
-  } else if (tiles(128, 64) >= s.processors) {
-    run<128, 64, 8, 8, E>(a, s);
-  } else if (tiles(64, 32) >= s.processors) {
-    run<64, 32, 8, 4, E>(a, s);
+  // Small tiles until large ones would keep every processor busy; and where those have no place.
+  const bool fits = sizeof(Tile<128, 96, 8, 6>) <= static_cast<std::size_t>(s.shared_bytes);
+  if (fits && tiles(128, 96) >= s.processors) {
+    run<128, 96, 8, 6, E>(a, s);
+  } else if (tiles(64, 48) >= s.processors) {
+    run<64, 48, 4, 6, E>(a, s);
   } else {
-    run<32, 32, 4, 4, E>(a, s);
+    run<32, 48, 4, 6, E>(a, s);
   }
 }
 

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products in bfloat16 with many rows on Hopper: warpgroups multiply tiles that the copy engine
+// brings some steps ahead. Blocks stay and take tile after tile. Every output is summed as
+// product.h says, with the bits of product_bf16.cu; here rows are the first operand.
+#include <algorithm>
+#include <cstddef>
+
+#include "backend/cuda/product.h"
+#include "backend/cuda/tensor_map.h"
+#include "backend/cuda/wgmma.cuh"
+
+namespace toto::cuda {
+namespace {
+
+constexpr int kDepth = 64;           // k of one step: 128 bytes of a row
+constexpr int kGroups = 2;           // warpgroups that multiply
+constexpr int kRows = 64 * kGroups;  // of a tile
+constexpr int kSteps = kSliceBf16 / kDepth;
+constexpr int kAlignment = 1024;  // of tiles
+constexpr int kThreads = 128 * (kGroups + 1);
+constexpr int kRegistersCopying = 40;
+constexpr int kRegistersMultiplying = 232;
+static_assert(kSliceBf16 % kDepth == 0 && kPitchBf16 % kDepth == 0);
+
+/// Tiles of kRows by N outputs.
+template <int N>
+struct Shape {
+  static constexpr int kX = kRows * kDepth;  // elements of a stage
+  static constexpr int kW = N * kDepth;
+  static constexpr int kStageBytes = (kX + kW) * 2;
+  static constexpr int kStages = 212992 / kStageBytes < 8 ? 212992 / kStageBytes : 8;
+  static constexpr int kBytes = kAlignment + kStages * (kStageBytes + 2 * 8);
+};
+
+/// Where in the ring of stages, and the parity of the barriers there.
+template <int Stages>
+struct Place {
+  int stage = 0;
+  int parity = 0;
+  __device__ void next() {
+    if (++stage == Stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+/// Two pairs of neighbours, eight columns apart, of each lane: four neighbours, of the first eight
+/// columns in even lanes, of the others in odd ones.
+__device__ float4 exchange(int lane, float a0, float a1, float b0, float b1) {
+  const bool odd = lane % 2 != 0;
+  const float c0 = __shfl_xor_sync(~0U, odd ? a0 : b0, 1);
+  const float c1 = __shfl_xor_sync(~0U, odd ? a1 : b1, 1);
+  return odd ? float4{c0, c1, b0, b1} : float4{a0, a1, c0, c1};
+}
+
+__device__ std::uint32_t gate(const float* v, const float* u, float2 low, float2 high) {
+  const __nv_bfloat162 y = __floats2bfloat162_rn(silu(v[0] + low.x) * (u[0] + high.x),
+                                                 silu(v[1] + low.y) * (u[1] + high.y));
+  return *reinterpret_cast<const std::uint32_t*>(&y);
+}
+
+/// What a warp has summed: sixteen rows from `row` on by N outputs from `out0` on. All that is to
+/// be read is asked for before any of it is used.
+template <int N, Epilogue E>
+__device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias, void* y,
+                       std::int32_t row, std::int32_t rows, std::int32_t out0, std::int32_t out) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  row += lane / 4;
+  const int shift = lane % 2 * 8 + lane % 4 / 2 * 4;  // of the four that exchange() gives
+  if constexpr (E == Epilogue::gated) {
+    const std::int32_t columns = padded_bf16(out / 2);
+    float2 low[N / 16];
+    float2 high[N / 16];
+#pragma unroll
+    for (int j = 0; j < N / 16; ++j) {
+      const std::int32_t o = out0 + j * 16 + lane % 4 * 2;
+      const bool there = bias != nullptr && o < 2 * columns;
+      low[j] = there ? __ldg(reinterpret_cast<const float2*>(bias + o)) : float2{0, 0};
+      high[j] = there ? __ldg(reinterpret_cast<const float2*>(bias + o + 8)) : float2{0, 0};
+    }
+#pragma unroll
+    for (int j = 0; j < N / 16; j += 2) {
+      const std::int32_t column = out0 / 2 + j * 8 + shift;
+      const bool odd = lane % 2 != 0;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float* const s = sum + j * 8 + half * 2;
+        const std::uint32_t a = gate(s, s + 4, low[j], high[j]);
+        const std::uint32_t b = gate(s + 8, s + 12, low[j + 1], high[j + 1]);
+        const std::uint32_t c = __shfl_xor_sync(~0U, odd ? a : b, 1);
+        if (row + half * 8 < rows && column < columns) {
+          *reinterpret_cast<uint2*>(static_cast<__nv_bfloat16*>(y) +
+                                    std::int64_t{row + half * 8} * columns + column) =
+              odd ? uint2{c, b} : uint2{a, c};
+        }
+      }
+    }
+  } else {
+    // Not all of it at once: beside the stages there is room for about 28 KiB on their way.
+    constexpr int kAtOnce = N / 16 % 6 == 0 ? 6 : 4;
+    const std::int32_t left = out - out0 - shift;
+    float* const to = static_cast<float*>(y) + std::int64_t{row} * out + out0 + shift;
+    float4 b[N / 16];
+#pragma unroll
+    for (int j = 0; j < N / 16; ++j) {
+      b[j] = bias != nullptr && j * 16 < left
+                 ? __ldg(reinterpret_cast<const float4*>(bias + out0 + shift + j * 16))
+                 : float4{0, 0, 0, 0};
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const bool there = row + half * 8 < rows;
+      float* const to_row = to + std::int64_t{half * 8} * out;
+#pragma unroll
+      for (int first = 0; first < N / 16; first += kAtOnce) {
+        float4 before[kAtOnce];
+        if constexpr (E == Epilogue::residual) {
+#pragma unroll
+          for (int j = 0; j < kAtOnce; ++j) {
+            const int column = (first + j) * 16;
+            before[j] = there && column < left ? *reinterpret_cast<const float4*>(to_row + column)
+                                               : float4{0, 0, 0, 0};
+          }
+        }
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+          const int column = (first + j) * 16;
+          const float* const s = sum + column / 2 + half * 2;
+          float4 v = exchange(lane, s[0], s[1], s[4], s[5]);
+          const float4& add = b[first + j];
+          v = {v.x + add.x, v.y + add.y, v.z + add.z, v.w + add.w};
+          if constexpr (E == Epilogue::residual) {
+            v = {before[j].x + v.x, before[j].y + v.y, before[j].z + v.z, before[j].w + v.w};
+          }
+          if (there && column < left) *reinterpret_cast<float4*>(to_row + column) = v;
+        }
+      }
+    }
+  }
+}
+
+template <int N, Epilogue E>
+__global__ void __launch_bounds__(kThreads, 1)
+    group_bf16(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
+               const float* __restrict__ bias, void* y, Rows count, std::int32_t out,
+               std::int32_t stored, std::int32_t pitch) {
+  using S = Shape<N>;
+  extern __shared__ std::byte memory[];
+  std::byte* const aligned =
+      memory + (kAlignment - shared_address(memory) % kAlignment) % kAlignment;
+  auto* const xs = reinterpret_cast<__nv_bfloat16*>(aligned);  // [kStages][kRows][kDepth]
+  __nv_bfloat16* const ws = xs + S::kStages * S::kX;           // [kStages][N][kDepth]
+  auto* const full = reinterpret_cast<std::uint64_t*>(ws + S::kStages * S::kW);  // [kStages]
+  std::uint64_t* const empty = full + S::kStages;                                // [kStages]
+  const std::int32_t out_tiles = (stored + N - 1) / N;
+  const std::int32_t steps = pitch / kDepth;
+  const auto first = static_cast<std::int32_t>(blockIdx.x);
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) {
+    prefetch_map(w_map);
+    prefetch_map(x_map);
+    for (int i = 0; i < S::kStages; ++i) {
+      make_barrier(full + i, 1);
+      make_barrier(empty + i, 4 * kGroups);  // warps
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  begin_kernel();
+
+  const std::int32_t rows = live_rows(count);
+  const std::int32_t all_tiles = out_tiles * ((rows + kRows - 1) / kRows);
+  const auto stride = static_cast<std::int32_t>(gridDim.x);
+  Place<S::kStages> at;
+  if (thread / 128 == kGroups) {
+    give_registers<kRegistersCopying>();
+    if (thread != 128 * kGroups) return;
+    for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
+      for (std::int32_t step = 0; step < steps; ++step, at.next()) {
+        wait_barrier(empty + at.stage, at.parity ^ 1);
+        expect_bytes(full + at.stage, S::kStageBytes);
+        copy_tile(ws + at.stage * S::kW, w_map, step * kDepth, tile % out_tiles * N,
+                  full + at.stage);
+        copy_tile(xs + at.stage * S::kX, x_map, step * kDepth, tile / out_tiles * kRows,
+                  full + at.stage);
+      }
+    }
+  } else {
+    take_registers<kRegistersMultiplying>();
+    const int group = thread / 128;
+    const auto release = [&](int stage) {
+      if (thread % 32 == 0) arrive(empty + stage);
+    };
+    for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
+      float sum[N / 2] = {};
+      float slice[N / 2] = {};  // the first step of a slice does not read it
+      for (std::int32_t step = 0; step < steps;) {
+        const std::int32_t end = min(step + kSteps, steps);
+        int before = 0;
+        for (int i = 0; step < end; ++i, ++step) {
+          wait_barrier(full + at.stage, at.parity);
+          const std::uint64_t a = tile_descriptor(xs + at.stage * S::kX + group * 64 * kDepth);
+          const std::uint64_t b = tile_descriptor(ws + at.stage * S::kW);
+          begin_steps();
+#pragma unroll
+          for (int k = 0; k < kDepth / 16; ++k) {
+            multiply_add_group<N>(slice, a + k * kDescriptorStep, b + k * kDescriptorStep, i + k);
+          }
+          commit_steps();
+          if (i > 0) {
+            wait_steps<1>();
+            release(before);
+          }
+          before = at.stage;
+          at.next();
+        }
+        wait_steps<0>();
+        release(before);
+#pragma unroll
+        for (int i = 0; i < N / 2; ++i) sum[i] += slice[i];
+      }
+      finish<N, E>(sum, bias, y, tile / out_tiles * kRows + thread / 32 * 16, rows,
+                   tile % out_tiles * N, out);
+    }
+  }
+}
+
+template <int N, Epilogue E>
+void run(const ProductArgs& a, const Stream& s) {
+  using S = Shape<N>;
+  const auto kernel = group_bf16<N, E>;
+  static const bool ready = [&] {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
+          "shared memory");
+    return true;
+  }();
+  (void)ready;
+  const std::int32_t width = padded_bf16(a.in);
+  const CUtensorMap w = tensor_map(a.w, a.pitch, a.stored, a.pitch, kDepth, N);
+  const CUtensorMap x = tensor_map(a.x, width, a.rows.count, width, kDepth, kRows);
+  const unsigned tiles = ceil_div(a.stored, N) * ceil_div(a.rows.count, kRows);
+  launch(kernel, dim3(std::min(tiles, static_cast<unsigned>(s.processors))), dim3(kThreads),
+         S::kBytes, s, w, x, a.bias, a.y, a.rows, a.out, a.stored, a.pitch);
+}
+
+/// Wide tiles where they keep the processors as busy as narrow ones: every tile also costs what
+/// some outputs more of it would.
+template <Epilogue E>
+void choose(const ProductArgs& a, const Stream& s) {
+  constexpr std::int64_t kTileCost = 32;
+  const auto cost = [&](std::int64_t n) {
+    const std::int64_t tiles = std::int64_t{ceil_div(a.stored, n)} *
+                               static_cast<std::int64_t>(ceil_div(a.rows.count, kRows));
+    return static_cast<std::int64_t>(ceil_div(tiles, s.processors)) * (n + kTileCost);
+  };
+  const std::int64_t best = std::min({cost(192), cost(128), cost(96), cost(64)});
+  if (cost(192) == best) {
+    run<192, E>(a, s);
+  } else if (cost(128) == best) {
+    run<128, E>(a, s);
+  } else if (cost(96) == best) {
+    run<96, E>(a, s);
+  } else {
+    run<64, E>(a, s);
+  }
+}
+
+/// Whether this device is what the kernels are compiled for.
+bool is_hopper() {
+  int device = 0;
+  int major = 0;
+  check(cudaGetDevice(&device), "device");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "device");
+  return major == 9;
+}
+
+}  // namespace
+
+bool many_rows_bf16(const ProductArgs& a, const Stream& s) {
+  static const bool hopper = is_hopper();
+  if (!hopper || a.out % 4 != 0) return false;
+  if (a.rows.count == 0) return true;
+  switch (a.epilogue) {
+    case Epilogue::store:
+      choose<Epilogue::store>(a, s);
+      break;
+    case Epilogue::residual:
+      choose<Epilogue::residual>(a, s);
+      break;
+    case Epilogue::gated:
+      choose<Epilogue::gated>(a, s);
+      break;
+  }
+  return true;
+}
+
+}  // namespace toto::cuda

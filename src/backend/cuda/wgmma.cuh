@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hopper's own instructions (sm_90a): tensor core steps of a whole warpgroup on tiles in shared
+// memory, copies of tiles by the copy engine, barriers that count what it has copied. A chain of
+// these steps gives the bits of a chain of mma.cuh's: sixteen products at a time either way.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace toto::cuda {
+
+__device__ inline std::uint32_t shared_address(const void* p) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
+}
+
+/// A tile of rows of 128 bytes, in the copy engine's swizzle of 128 bytes: the address counts
+/// sixteens of bytes, as does the distance between groups of eight rows.
+__device__ inline std::uint64_t tile_descriptor(const void* tile) {
+  constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
+  constexpr std::uint64_t kGroups = std::uint64_t{1024 >> 4} << 32;
+  return kSwizzle128 | kGroups | (std::uint64_t{1} << 16) | (shared_address(tile) >> 4 & 0x3FFFU);
+}
+constexpr std::uint64_t kDescriptorStep = 32 >> 4;  // sixteen k
+
+__device__ inline void begin_steps() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void commit_steps() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/// Until at most so many groups of steps are under way.
+template <int Left>
+__device__ inline void wait_steps() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Left) : "memory");
+}
+
+#define TOTO_FLOATS_8(c, i)                                                           \
+  "+f"(c[i]), "+f"(c[(i) + 1]), "+f"(c[(i) + 2]), "+f"(c[(i) + 3]), "+f"(c[(i) + 4]), \
+      "+f"(c[(i) + 5]), "+f"(c[(i) + 6]), "+f"(c[(i) + 7])
+#define TOTO_FLOATS_32(c, i)                                                  \
+  TOTO_FLOATS_8(c, i), TOTO_FLOATS_8(c, (i) + 8), TOTO_FLOATS_8(c, (i) + 16), \
+      TOTO_FLOATS_8(c, (i) + 24)
+#define TOTO_NAMES_32_0                                                                    \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23," \
+  "%24,%25,%26,%27,%28,%29,%30,%31"
+#define TOTO_NAMES_16_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define TOTO_NAMES_16_48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define TOTO_NAMES_32_64                                                                      \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85," \
+  "%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define TOTO_STEP(shape, names, a, b, more)                                     \
+  "{.reg .pred p; setp.ne.b32 p, " more                                         \
+  ", 0;"                                                                        \
+  "wgmma.mma_async.sync.aligned." shape ".f32.bf16.bf16 {" names "}, " a ", " b \
+  ", p, 1, 1, 0, 0;}"
+
+/// Sixteen k of 64 rows by N outputs: c = a b, or c += a b where there is more before it. The
+/// layout of c is that of N / 8 tiles of mma.cuh, sixteen rows to a warp.
+template <int N>
+__device__ inline void multiply_add_group(float (&c)[N / 2], std::uint64_t a, std::uint64_t b,
+                                          int more) {
+  static_assert(N == 64 || N == 96 || N == 128 || N == 192);
+  if constexpr (N == 64) {
+    asm volatile(TOTO_STEP("m64n64k16", TOTO_NAMES_32_0, "%32", "%33", "%34")
+                 : TOTO_FLOATS_32(c, 0)
+                 : "l"(a), "l"(b), "r"(more));
+  } else if constexpr (N == 96) {
+    asm volatile(TOTO_STEP("m64n96k16", TOTO_NAMES_32_0 TOTO_NAMES_16_32, "%48", "%49", "%50")
+                 : TOTO_FLOATS_32(c, 0), TOTO_FLOATS_8(c, 32), TOTO_FLOATS_8(c, 40)
+                 : "l"(a), "l"(b), "r"(more));
+  } else if constexpr (N == 128) {
+    asm volatile(TOTO_STEP("m64n128k16", TOTO_NAMES_32_0 TOTO_NAMES_16_32 TOTO_NAMES_16_48, "%64",
+                           "%65", "%66")
+                 : TOTO_FLOATS_32(c, 0), TOTO_FLOATS_32(c, 32)
+                 : "l"(a), "l"(b), "r"(more));
+  } else {
+    asm volatile(
+        TOTO_STEP("m64n192k16", TOTO_NAMES_32_0 TOTO_NAMES_16_32 TOTO_NAMES_16_48 TOTO_NAMES_32_64,
+                  "%96", "%97", "%98")
+        : TOTO_FLOATS_32(c, 0), TOTO_FLOATS_32(c, 32), TOTO_FLOATS_32(c, 64)
+        : "l"(a), "l"(b), "r"(more));
+  }
+}
+
+#undef TOTO_FLOATS_8
+#undef TOTO_FLOATS_32
+#undef TOTO_NAMES_32_0
+#undef TOTO_NAMES_16_32
+#undef TOTO_NAMES_16_48
+#undef TOTO_NAMES_32_64
+#undef TOTO_STEP
+
+/// Barriers in shared memory: a phase ends when so many have arrived and all announced bytes have.
+__device__ inline void make_barrier(std::uint64_t* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+               "r"(arrivals)
+               : "memory");
+}
+__device__ inline void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ inline void expect_bytes(std::uint64_t* barrier, int bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+      "r"(bytes)
+      : "memory");
+}
+__device__ inline void arrive(std::uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
+__device__ inline void wait_barrier(std::uint64_t* barrier, int parity) {
+  asm volatile(
+      "{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;"
+      "@!done bra again;}" ::"r"(shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+/// A box of a map to shared memory, whose barrier counts the bytes.
+__device__ inline void copy_tile(void* to, const CUtensorMap& map, int column, int row,
+                                 std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(column), "r"(row), "r"(shared_address(barrier))
+      : "memory");
+}
+__device__ inline void prefetch_map(const CUtensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+template <int Registers>
+__device__ inline void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+template <int Registers>
+__device__ inline void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+}  // namespace toto::cuda
