@@ -13,7 +13,7 @@
 namespace toto::cuda {
 
 /// Queries that one block of threads takes in time attention.
-inline constexpr std::int32_t kQueryGroup = 16;
+inline constexpr std::int32_t kQueryGroup = 64;
 
 /// Groups of a block: its queries of one variate, in order of trajectory and token.
 inline std::int32_t query_groups(const Block& b, bool last_only) {
