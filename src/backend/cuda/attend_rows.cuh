@@ -17,17 +17,21 @@ __device__ inline void put_four(__nv_bfloat16* y, const float4& v) {
   to[1] = __floats2bfloat162_rn(v.z, v.w);
 }
 
-/// Room for the channels of a head. `Whole`: there are whole fours of them, so that rows can be
-/// read and written four at a time.
-template <int Channels, bool Whole>
+/// Room for the channels of a head. `Exact`: there are as many, a number known to the compiler, and
+/// rows are read and written four channels at a time.
+template <int Channels, bool Exact>
 struct Room {
   static constexpr int D = Channels;
 
-  static __device__ float4 load(const float* row, int e, int d) { return four(row, e, d, Whole); }
+  /// How many channels there are.
+  static __device__ int width(int d) { return Exact ? D : d; }
+  static __device__ float4 load(const float* row, int e, int d) {
+    return Exact ? *reinterpret_cast<const float4*>(row + e) : four(row, e, d, false);
+  }
   template <typename T>
   static __device__ void store(T* row, int e, int d, const float4& v) {
-    if constexpr (Whole) {
-      if (e < d) put_four(row + e, v);
+    if constexpr (Exact) {
+      put_four(row + e, v);
     } else {
       const float each[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll

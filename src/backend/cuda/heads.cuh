@@ -12,14 +12,10 @@ namespace toto::cuda {
 /// Calls run(room) with room for d channels.
 template <typename Run>
 void with_room(std::int32_t d, const Run& run) {
-  if (d % 4 != 0 && d <= 128) {
-    run(attend::Room<128, false>{});
-  } else if (d <= 32) {
-    run(attend::Room<32, true>{});
-  } else if (d <= 64) {
+  if (d == 64) {  // of the published model
     run(attend::Room<64, true>{});
   } else if (d <= 128) {
-    run(attend::Room<128, true>{});
+    run(attend::Room<128, false>{});
   } else {
     throw Error(ExitStatus::usage, "unsupported_model",
                 "the cuda backend has no heads of more than 128 channels", {}, "use --device cpu");

@@ -8,7 +8,8 @@
 
 namespace toto::cuda {
 
-/// Some queries of one variate and head, in order of trajectory and token.
+/// Some queries of one variate and head, in order of trajectory and token; `tokens` of each
+/// trajectory.
 struct Group {
   const Block& b;
   std::int32_t variate, first, count, tokens;
@@ -16,10 +17,10 @@ struct Group {
 
   /// The trajectory and variate of query q.
   [[nodiscard]] __device__ std::int32_t lane(std::int32_t q) const {
-    return (first + q) / tokens * b.variates + variate;
+    return (tokens == 1 ? first + q : (first + q) / tokens) * b.variates + variate;
   }
   [[nodiscard]] __device__ std::int32_t token(std::int32_t q) const {
-    return last_only ? b.tokens - 1 : (first + q) % tokens;
+    return tokens == 1 ? b.tokens - 1 : (first + q) % tokens;
   }
   [[nodiscard]] __device__ std::int64_t row(std::int32_t q) const {
     return b.row + std::int64_t{lane(q)} * b.tokens + token(q);
@@ -36,7 +37,8 @@ struct Group {
 
 __device__ inline Group group_of(const LiveBatch& live, const std::int32_t* groups, std::int32_t at,
                                  bool last_only) {
-  const std::int32_t index = find_block(live.count, at, [&](std::int32_t i) { return groups[i]; });
+  const std::int32_t index =
+      find_block(live.count, at, groups[live.count], [&](std::int32_t i) { return groups[i]; });
   Group g{live.blocks[index], 0, 0, 0, 0, last_only};
   g.tokens = last_only ? 1 : g.b.tokens;
   const std::int32_t of_variate = g.b.trajectories * g.tokens;

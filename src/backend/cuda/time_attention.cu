@@ -23,9 +23,10 @@ using namespace attend;
 static_assert(kFewKeys == kMostFew && kQueryGroup == 4 * kWarpQueries);
 
 constexpr int kThreads = 128;
+constexpr int kResident = 3;  // blocks of threads of a multiprocessor
 
 /// What all kernels here are given.
-template <typename T>
+template <typename Room, typename T>
 struct Heads {
   const LiveBatch* live;
   const float* qkv;
@@ -36,21 +37,23 @@ struct Heads {
   bool last_only;
 
   [[nodiscard]] __device__ const float* query(std::int64_t row, std::int32_t head) const {
-    return qkv + (row * 3 * heads + head) * d;
+    return qkv + (row * 3 * heads + head) * width();
   }
   /// Of the keys and values that a lane of a block has to itself.
   [[nodiscard]] __device__ std::int64_t suffix(const Block& b, std::int32_t lane,
                                                std::int32_t head) const {
-    return b.suffix_at + (std::int64_t{lane} * heads + head) * b.suffix_capacity * d;
+    return b.suffix_at + (std::int64_t{lane} * heads + head) * b.suffix_capacity * width();
   }
+  /// Channels of a head.
+  [[nodiscard]] __device__ std::int32_t width() const { return Room::width(d); }
 };
 
 /// By one warp: some tokens of a lane that sees few keys.
 template <typename Room, typename T>
-__device__ void attend_few_tokens(FewShared<Room::D>& shared, const Heads<T>& h, const Block& b,
-                                  std::int32_t lane, std::int32_t head, std::int32_t first_token,
-                                  std::int32_t tokens) {
-  const std::int32_t d = h.d;
+__device__ void attend_few_tokens(FewShared<Room::D>& shared, const Heads<Room, T>& h,
+                                  const Block& b, std::int32_t lane, std::int32_t head,
+                                  std::int32_t first_token, std::int32_t tokens) {
+  const std::int32_t d = h.width();
   const std::int64_t at = h.suffix(b, lane, head);
   const std::int64_t row = b.row + std::int64_t{lane} * b.tokens + first_token;
   const std::int32_t before = b.suffix + first_token + 1;  // keys that the first token sees
@@ -74,7 +77,7 @@ __device__ void attend_few_tokens(FewShared<Room::D>& shared, const Heads<T>& h,
 
 /// A warp for each lane and head; only series that see few keys.
 template <typename Room, typename T>
-__global__ void __launch_bounds__(32 * kFewWarps<Room::D>) attend_few_keys(Heads<T> h) {
+__global__ void __launch_bounds__(32 * kFewWarps<Room::D>) attend_few_keys(Heads<Room, T> h) {
   __shared__ __align__(16) FewShared<Room::D> shared[kFewWarps<Room::D>];
   begin_kernel();
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -91,7 +94,7 @@ __global__ void __launch_bounds__(32 * kFewWarps<Room::D>) attend_few_keys(Heads
 /// The same for the queries of a group.
 template <typename Room, typename T>
 __device__ __noinline__ void attend_few_group(FewShared<Room::D> (&shared)[kFewWarps<Room::D>],
-                                              const Heads<T>& h, const Group& g,
+                                              const Heads<Room, T>& h, const Group& g,
                                               std::int32_t head) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp >= kFewWarps<Room::D>) return;
@@ -114,8 +117,8 @@ union TimeShared {
 };
 
 /// Keys of older tokens may lie in device memory: has them brought nearer in good time.
-template <typename T>
-__device__ void prefetch_own(const Heads<T>& h, const Group& g, std::int32_t head) {
+template <typename Room, typename T>
+__device__ void prefetch_own(const Heads<Room, T>& h, const Group& g, std::int32_t head) {
   constexpr std::int32_t kLine = 32;  // floats
   if (g.b.suffix == 0) return;
   const int thread = static_cast<int>(threadIdx.x);
@@ -123,20 +126,20 @@ __device__ void prefetch_own(const Heads<T>& h, const Group& g, std::int32_t hea
   if (q >= g.count) return;
   const float* const from = thread % 2 == 0 ? h.keys : h.values;
   const std::int64_t at = h.suffix(g.b, g.lane(q), head);
-  for (std::int32_t i = 0; i < g.b.suffix * h.d; i += kLine) {
+  for (std::int32_t i = 0; i < g.b.suffix * h.width(); i += kLine) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(from + at + i));
   }
 }
 
 /// A group of one head, by a block of threads.
 template <typename Room, typename T>
-__device__ void attend_group(typename TileFor<Room, T>::Shared& shared, const Heads<T>& h,
+__device__ void attend_group(typename TileFor<Room, T>::Shared& shared, const Heads<Room, T>& h,
                              const Group& g, std::int32_t head) {
   using Tile = TileFor<Room, T>;
   using Softmax = typename Tile::Softmax;
   constexpr int kRows = Softmax::kRows;
   const Block& b = g.b;
-  const std::int32_t d = h.d;
+  const std::int32_t d = h.width();
   const float scale = 1.0F / sqrtf(static_cast<float>(d));
   const int first = static_cast<int>(threadIdx.x) / 32 * kWarpQueries;  // query of this warp
   const bool alone = b.tokens == 1;  // every query has keys of its own
@@ -144,8 +147,13 @@ __device__ void attend_group(typename TileFor<Room, T>::Shared& shared, const He
   Tile tile(shared, g.count, d, [&](int q) { return h.query(g.row(q), head); });
   Softmax rows;
 
-  // Keys that visible(q) says how many of query q sees.
-  const auto attend_tiles = [&](std::int64_t at, std::int32_t most, const auto& visible) {
+  // The prefix (lane -1), then the suffixes of all lanes that are here.
+  const std::int64_t of_head = std::int64_t{g.variate} * h.heads + head;
+  const std::int32_t last = alone ? -1 : g.lane(g.count - 1);
+  for (std::int32_t lane = -1; lane <= last; lane = lane < 0 ? g.lane(0) : lane + b.variates) {
+    const std::int64_t at =
+        lane < 0 ? b.prefix_at + of_head * b.prefix * d : h.suffix(b, lane, head);
+    const std::int32_t most = lane < 0 ? b.prefix : b.suffix + b.tokens;
     for (std::int32_t begin = 0; begin < most; begin += Tile::kKeys) {
       __syncthreads();
       const std::int64_t from = at + std::int64_t{begin} * d;
@@ -156,14 +164,13 @@ __device__ void attend_group(typename TileFor<Room, T>::Shared& shared, const He
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         const int q = first + Softmax::query(i);
-        count[i] = q < g.count ? min(Tile::kKeys, visible(q) - begin) : 0;
+        const std::int32_t visible = lane < 0 ? most : g.lane(q) == lane ? g.seen(q) : 0;
+        count[i] = q < g.count ? min(Tile::kKeys, visible - begin) : 0;
         works = works || count[i] > 0;
       }
       tile.take(rows, count, __any_sync(~0U, works) != 0, scale);
     }
-  };
-  const std::int64_t of_head = std::int64_t{g.variate} * h.heads + head;
-  attend_tiles(b.prefix_at + of_head * b.prefix * d, b.prefix, [&](int) { return b.prefix; });
+  }
   if (alone) {
     std::int32_t seen[kRows];
     std::int64_t at[kRows];
@@ -176,12 +183,6 @@ __device__ void attend_group(typename TileFor<Room, T>::Shared& shared, const He
       if (q < g.count) Softmax::load(own[i], h.query(g.row(q), head), d);
     }
     attend_own(rows, own, seen, at, h.keys, h.values, d, scale);
-  } else {
-    const std::int32_t last = g.lane(g.count - 1);
-    for (std::int32_t lane = g.lane(0); lane <= last; lane += b.variates) {
-      attend_tiles(h.suffix(b, lane, head), b.suffix + b.tokens,
-                   [&](int q) { return g.lane(q) == lane ? g.seen(q) : 0; });
-    }
   }
 
 #pragma unroll
@@ -206,11 +207,18 @@ __device__ void attend_group(typename TileFor<Room, T>::Shared& shared, const He
 /// A block of threads for each group and head, one after another where there are many. `few`: those
 /// that see few keys as well.
 template <typename Room, typename T>
-__global__ void __launch_bounds__(kThreads, Room::D <= 64 ? 3 : 2)
-    attend_time(Heads<T> h, bool few) {
+__global__ void __launch_bounds__(kThreads, Room::D <= 64 ? kResident : 2)
+    attend_time(Heads<Room, T> h, bool few) {
   extern __shared__ float4 dynamic[];
   auto& shared = *reinterpret_cast<TimeShared<Room, T>*>(dynamic);
   begin_kernel();
+  if (!few) {
+    bool any = false;
+    for (auto i = static_cast<std::int32_t>(threadIdx.x); i < h.live->count; i += kThreads) {
+      any = any || !sees_few_keys(h.live->blocks[i]);
+    }
+    if (__syncthreads_or(static_cast<int>(any)) == 0) return;
+  }
   const std::int32_t* const groups = h.last_only ? h.live->last_groups : h.live->groups;
   const std::int32_t items = groups[h.live->count] * h.heads;
   for (auto item = static_cast<std::int32_t>(blockIdx.x); item < items;
@@ -228,7 +236,7 @@ __global__ void __launch_bounds__(kThreads, Room::D <= 64 ? 3 : 2)
 }
 
 template <typename Room, typename T>
-void run_time(const Extent& batch, const Heads<T>& h, const Stream& s) {
+void run_time(const Extent& batch, const Heads<Room, T>& h, const Stream& s) {
   const std::int32_t groups = h.last_only ? batch.last_groups : batch.groups;
   // Worth a launch of its own where that is most of the work.
   const bool few = batch.rows > batch.lanes && batch.rows <= kFewKeys * batch.lanes &&
@@ -239,14 +247,13 @@ void run_time(const Extent& batch, const Heads<T>& h, const Stream& s) {
            dim3(32 * kFewWarps<Room::D>), 0, s, h);
   }
   constexpr auto kBytes = static_cast<int>(sizeof(TimeShared<Room, T>));
-  constexpr std::int64_t kResident = 4;  // blocks of threads of a multiprocessor
   check(cudaFuncSetAttribute(attend_time<Room, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              kBytes),
         "shared memory");
   const std::int64_t items = std::int64_t{groups} * h.heads;
   launch(attend_time<Room, T>,
-         dim3(static_cast<unsigned>(std::min(items, kResident * s.processors))), dim3(kThreads),
-         kBytes, s, h, !few);
+         dim3(static_cast<unsigned>(std::min<std::int64_t>(items, kResident * s.processors))),
+         dim3(kThreads), kBytes, s, h, !few);
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ __device__ void attend_many(const Column& c, std::int32_t variate, std::int32_t 
 template <typename Room, typename T>
 __global__ void __launch_bounds__(32 * kFewWarps<Room::D>)
     attend_variates(const LiveBatch* live, const float* qkv, T* out, std::int32_t heads,
-                    std::int32_t d, std::int32_t pitch) {
+                    std::int32_t channels, std::int32_t pitch) {
+  const std::int32_t d = Room::width(channels);
   constexpr int D = Room::D;
   __shared__ __align__(16) FewShared<D> all[kFewWarps<D>];
   begin_kernel();
