@@ -129,7 +129,7 @@ __device__ double guess(const Component& own, double q) {
 
 /// A block of threads for each step of each lane; every warp holds the whole mixture.
 template <int kWarps>
-__global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? 24 : 2)
+__global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? 28 : 2)
     exact_cells(const LiveBatch* live, PatchShape shape, const float* params, const float* locs,
                 const float* scales, Levels levels, float* out) {
   extern __shared__ double dynamic[];

@@ -45,7 +45,7 @@ class TileF32 {
 
   /// Loads `count` keys and values; zero from there on.
   __device__ void load(const float* keys, const float* values, int count, int d) {
-#pragma unroll 4
+#pragma unroll 8
     for (int i = static_cast<int>(threadIdx.x); i < kKeys * (D / 4); i += 128) {
       const int j = i / (D / 4);
       const int e = i % (D / 4) * 4;

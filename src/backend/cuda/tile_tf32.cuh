@@ -19,12 +19,15 @@ __device__ inline std::uint32_t to_tf32(float v) {
   return r;
 }
 
+__device__ inline uint4 rounded(const float4& v) {
+  return {to_tf32(v.x), to_tf32(v.y), to_tf32(v.z), to_tf32(v.w)};
+}
+
 /// c[16][8] += a[16][8] b[8][8].
 __device__ inline void multiply_add_tf32(float& c0, float& c1, float& c2, float& c3,
                                          std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
                                          std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
@@ -59,16 +62,15 @@ class TileTf32 {
       const int q = static_cast<int>(threadIdx.x) / 32 * kWarpQueries + Softmax::query(i);
 #pragma unroll
       for (int j = 0; j < D / 16; ++j) {
-        const float4 v =
+        query_[i][j] =
             q < count ? Room::load(row(q), 16 * j + lane % 4 * 4, d) : float4{0, 0, 0, 0};
-        query_[i][j] = {to_tf32(v.x), to_tf32(v.y), to_tf32(v.z), to_tf32(v.w)};
       }
     }
   }
 
   /// Loads `count` keys and values; zero from there on.
   __device__ void load(const float* keys, const float* values, int count, int d) {
-#pragma unroll 4
+#pragma unroll 8
     for (int i = static_cast<int>(threadIdx.x); i < kKeys * (D / 4); i += 128) {
       const int j = i / (D / 4);
       const int e = i % (D / 4);
@@ -78,8 +80,8 @@ class TileTf32 {
         k = Room::load(keys + std::int64_t{j} * d, 4 * e, d);
         v = Room::load(values + std::int64_t{j} * d, 4 * e, d);
       }
-      shared_.keys[j][e] = {to_tf32(k.x), to_tf32(k.y), to_tf32(k.z), to_tf32(k.w)};
-      shared_.values[j][e] = {to_tf32(v.x), to_tf32(v.y), to_tf32(v.z), to_tf32(v.w)};
+      shared_.keys[j][e] = rounded(k);
+      shared_.values[j][e] = rounded(v);
     }
   }
 
@@ -91,12 +93,12 @@ class TileTf32 {
     // Of a tile of eight keys: query 0 with keys 2 column and the next, then query 1 with them.
     float score[kEights][4] = {};
 #pragma unroll
-    for (int n = 0; n < kEights; ++n) {
+    for (int j = 0; j < D / 16; ++j) {
+      const uint4 a = rounded(query_[0][j]);
+      const uint4 b = rounded(query_[1][j]);
 #pragma unroll
-      for (int j = 0; j < D / 16; ++j) {
+      for (int n = 0; n < kEights; ++n) {
         const uint4 k = shared_.keys[8 * n + lane / 4][4 * j + column];
-        const uint4& a = query_[0][j];
-        const uint4& b = query_[1][j];
         float(&c)[4] = score[n];
         multiply_add_tf32(c[0], c[1], c[2], c[3], a.x, b.x, a.y, b.y, k.x, k.y);
         multiply_add_tf32(c[0], c[1], c[2], c[3], a.z, b.z, a.w, b.w, k.z, k.w);
@@ -157,7 +159,7 @@ class TileTf32 {
   }
 
   Shared& shared_;
-  uint4 query_[kRows][D / 16];
+  float4 query_[kRows][D / 16];  // rounded when they are used: loads are not waited for
 };
 
 }  // namespace toto::cuda::attend

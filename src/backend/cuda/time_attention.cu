@@ -155,7 +155,6 @@ __device__ void attend_group(typename TileFor<Room, T>::Shared& shared, const He
         lane < 0 ? b.prefix_at + of_head * b.prefix * d : h.suffix(b, lane, head);
     const std::int32_t most = lane < 0 ? b.prefix : b.suffix + b.tokens;
     for (std::int32_t begin = 0; begin < most; begin += Tile::kKeys) {
-      __syncthreads();
       const std::int64_t from = at + std::int64_t{begin} * d;
       tile.load(h.keys + from, h.values + from, min(Tile::kKeys, most - begin), d);
       __syncthreads();
@@ -169,6 +168,7 @@ __device__ void attend_group(typename TileFor<Room, T>::Shared& shared, const He
         works = works || count[i] > 0;
       }
       tile.take(rows, count, __any_sync(~0U, works) != 0, scale);
+      __syncthreads();
     }
   }
   if (alone) {
@@ -189,13 +189,13 @@ __device__ void attend_group(typename TileFor<Room, T>::Shared& shared, const He
   for (int i = 0; i < kRows; ++i) {
     const int q = first + Softmax::query(i);
     if (q >= g.count) continue;
-    const float total = rows.total[i];
+    const float share = 1.0F / rows.total[i];
     const float(&v)[4 * Softmax::kFours] = rows.out[i];
     T* const to = h.out + g.out_row(q) * h.pitch + head * d;
 #pragma unroll
     for (int j = 0; j < 4 * Softmax::kFours; j += 4) {
       Room::store(to, Softmax::channel(j / 4), d,
-                  {v[j] / total, v[j + 1] / total, v[j + 2] / total, v[j + 3] / total});
+                  {v[j] * share, v[j + 1] * share, v[j + 2] * share, v[j + 3] * share});
     }
   }
   if (head != 0) return;
@@ -214,8 +214,9 @@ __global__ void __launch_bounds__(kThreads, Room::D <= 64 ? kResident : 2)
   begin_kernel();
   if (!few) {
     bool any = false;
+#pragma unroll 4
     for (auto i = static_cast<std::int32_t>(threadIdx.x); i < h.live->count; i += kThreads) {
-      any = any || !sees_few_keys(h.live->blocks[i]);
+      any |= !sees_few_keys(h.live->blocks[i]);
     }
     if (__syncthreads_or(static_cast<int>(any)) == 0) return;
   }
@@ -226,12 +227,11 @@ __global__ void __launch_bounds__(kThreads, Room::D <= 64 ? kResident : 2)
     const std::int32_t head = item % h.heads;
     const Group g = group_of(*h.live, groups, item / h.heads, h.last_only);
     if (!sees_few_keys(g.b)) {
-      __syncthreads();
       attend_group<Room, T>(shared.tile, h, g, head);
     } else if (few) {
-      __syncthreads();
       attend_few_group<Room>(shared.few, h, g, head);
     }
+    __syncthreads();
   }
 }
 
