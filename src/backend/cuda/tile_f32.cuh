@@ -61,7 +61,7 @@ class TileF32 {
   }
 
   /// Takes the tile in: query i of this lane sees the first count[i] keys. Called by all warps;
-  /// those with work[ing] see any.
+  /// in those with `works` a query sees any.
   __device__ void take(Softmax& rows, const int (&count)[kRows], bool works, float scale) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32;
