@@ -92,7 +92,13 @@ TOTO_HOST_DEVICE inline double prepare(double df, double* c) {
 
 TOTO_HOST_DEVICE inline double polynomial(const double* c, double v) {
   double sum = 0.0;
-  for (int k = kTerms - 1; k >= 0; --k) sum = sum * v + c[k];
+  for (int k = kTerms - 1; k >= 0; --k) {
+#ifdef __CUDA_ARCH__
+    sum = __fma_rn(sum, v, c[k]);
+#else
+    sum = sum * v + c[k];
+#endif
+  }
   return sum;
 }
 

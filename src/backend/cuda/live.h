@@ -13,7 +13,7 @@
 namespace toto::cuda {
 
 /// Queries that one block of threads takes in time attention.
-inline constexpr std::int32_t kQueryGroup = 16;
+inline constexpr std::int32_t kQueryGroup = 64;
 
 /// Groups of a block: its queries of one variate, in order of trajectory and token.
 inline std::int32_t query_groups(const Block& b, bool last_only) {
@@ -72,12 +72,21 @@ inline void write_image(const Batch& batch, std::uint64_t seed, const LiveLayout
   if (ids > 0) std::memcpy(host + layout.ids, batch.ids, ids * sizeof(std::int32_t));
 }
 
-/// The block in whose range `at` lies: the last one whose first(block) <= at.
+/// The block in whose range `at` lies, of `all` in all: the last one whose first(block) <= at.
+/// Where series are alike it is found at once.
 template <typename First>
 TOTO_HOST_DEVICE inline std::int32_t find_block(std::int32_t count, std::int32_t at,
-                                                const First& first) {
+                                                std::int32_t all, const First& first) {
   std::int32_t low = 0;
   std::int32_t high = count;
+  if (count > 2) {
+    const auto guess = static_cast<std::int32_t>(std::int64_t{at} * count / all);
+    const bool below = guess + 1 < count && first(guess + 1) <= at;
+    const bool above = first(guess) > at;
+    if (!below && !above) return guess;
+    low = below ? guess + 1 : 0;
+    high = above ? guess : count;
+  }
   while (high - low > 1) {
     const std::int32_t middle = (low + high) / 2;
     if (first(middle) <= at) {
@@ -90,10 +99,11 @@ TOTO_HOST_DEVICE inline std::int32_t find_block(std::int32_t count, std::int32_t
 }
 
 TOTO_HOST_DEVICE inline std::int32_t block_of_row(const LiveBatch& live, std::int32_t row) {
-  return find_block(live.count, row, [&](std::int32_t i) { return live.blocks[i].row; });
+  return find_block(live.count, row, live.rows, [&](std::int32_t i) { return live.blocks[i].row; });
 }
 TOTO_HOST_DEVICE inline std::int32_t block_of_lane(const LiveBatch& live, std::int32_t lane) {
-  return find_block(live.count, lane, [&](std::int32_t i) { return live.blocks[i].lane; });
+  return find_block(live.count, lane, live.lanes,
+                    [&](std::int32_t i) { return live.blocks[i].lane; });
 }
 
 }  // namespace toto::cuda

@@ -9,6 +9,7 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kThreads = 128;
+constexpr int kRowsOfWarp = 4;
 constexpr float kEpsilon = 0x1p-23F;
 constexpr float kExtreme = 3.40282346638528859812e38F / 2;
 
@@ -56,6 +57,45 @@ __global__ void distribution_rows(float* raw, Rows count, std::int32_t component
   }
   again = sum_of_warp(again);
   for (std::int32_t k = lane; k < components; k += 32) weight[k] /= again;
+}
+
+/// The same for up to 32 components, one for each lane: several rows of a warp overlap.
+__global__ void __launch_bounds__(kThreads)
+    distribution_short_rows(float* raw, Rows count, std::int32_t components, bool mixture) {
+  begin_kernel();
+  const std::int32_t first = (static_cast<std::int32_t>(blockIdx.x) * (kThreads / 32) +
+                              static_cast<std::int32_t>(threadIdx.x) / 32) *
+                             kRowsOfWarp;
+  const std::int32_t rows = min(kRowsOfWarp, live_rows(count) - first);
+  const int k = static_cast<int>(threadIdx.x) % 32;
+  const bool there = k < components;
+  float* const at = raw + std::int64_t{first} * 4 * components + k;
+  float df[kRowsOfWarp];
+  float scale[kRowsOfWarp];
+  float weight[kRowsOfWarp];
+#pragma unroll
+  for (int i = 0; i < kRowsOfWarp; ++i) {
+    const bool loads = there && i < rows;
+    df[i] = loads ? at[4 * i * components] : 0;
+    scale[i] = loads ? at[(4 * i + 2) * components] : 0;
+    weight[i] = loads ? at[(4 * i + 3) * components] : -INFINITY;
+  }
+#pragma unroll
+  for (int i = 0; i < kRowsOfWarp; ++i) {
+    if (i >= rows) break;
+    float highest = weight[i];
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) {
+      highest = fmaxf(highest, __shfl_xor_sync(~0U, highest, offset));
+    }
+    float p = there ? expf(weight[i] - highest) : 0;
+    p /= sum_of_warp(p);
+    p /= sum_of_warp(p);
+    if (!there) continue;
+    at[4 * i * components] = 2.0F + fmaxf(softplus(df[i]), kEpsilon);
+    at[(4 * i + 2) * components] = fmaxf(softplus(scale[i]), kEpsilon);
+    at[(4 * i + 3) * components] = mixture ? p : 1;
+  }
 }
 
 /// A thread for each step of each lane.
@@ -126,8 +166,14 @@ __global__ void keep_steps(const LiveBatch* live, const LiveBatch* source, Patch
 }  // namespace
 
 void distribution(float* raw, Rows rows, std::int32_t components, bool mixture, const Stream& s) {
-  launch(distribution_rows, dim3(ceil_div(rows.count, kThreads / 32)), dim3(kThreads), 0, s, raw,
-         rows, components, mixture);
+  constexpr int kWarps = kThreads / 32;
+  if (components <= 32) {
+    launch(distribution_short_rows, dim3(ceil_div(rows.count, kWarps * kRowsOfWarp)),
+           dim3(kThreads), 0, s, raw, rows, components, mixture);
+  } else {
+    launch(distribution_rows, dim3(ceil_div(rows.count, kWarps)), dim3(kThreads), 0, s, raw, rows,
+           components, mixture);
+  }
 }
 
 void predict(const Extent& batch, const LiveBatch* shared, const Prediction& p, const Stream& s) {

@@ -2,6 +2,7 @@
 // The scalers of spec A4 in float64, with the bits of the sequential ones in
 // backend/reference/scaler.h: the running sums are chains, formed by one thread each; everything
 // between them (means, increments, divisions, roots) is formed by all threads.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -13,7 +14,8 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kMost = 1024;  // steps in shared memory at a time
+constexpr int kFewThreads = 64;  // for a patch at a time
+constexpr int kUsual = 1024;     // steps in shared memory at a time, if more are not needed
 constexpr double kMinimumScale = 0.1;
 constexpr double kMinimumScaleGlobal = 0.001;
 
@@ -24,14 +26,41 @@ struct Spec {
   double up, down;  // 10^exponent and its inverse, as the host forms them
 };
 
+/// Room for `most` steps in shared memory.
 struct Chunk {
-  double x[kMost];
-  double sum[kMost];
-  double m2[kMost];
-  double square[kMost];
-  std::int32_t count[kMost];
-  std::uint8_t valid[kMost];
+  static constexpr int kBytes = 3 * sizeof(double) + sizeof(float) + sizeof(std::int32_t) + 1;
+
+  double* sum;
+  double* m2;
+  double* square;
+  float* x;
+  std::int32_t* count;
+  std::uint8_t* valid;
+
+  __device__ Chunk(double* shared, std::int32_t most)
+      : sum(shared),
+        m2(sum + most),
+        square(m2 + most),
+        x(reinterpret_cast<float*>(square + most)),
+        count(reinterpret_cast<std::int32_t*>(x + most)),
+        valid(reinterpret_cast<std::uint8_t*>(count + most)) {}
 };
+
+/// Running sums of v in place, in order; returns the last. Many are read before any is written.
+template <typename T>
+__device__ T run_up(T* v, std::int32_t n, T sum) {
+  constexpr int kAhead = 8;
+  std::int32_t i = 0;
+  for (; i + kAhead <= n; i += kAhead) {
+    T term[kAhead];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) term[j] = v[i + j];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) v[i + j] = sum += term[j];
+  }
+  for (; i < n; ++i) v[i] = sum += v[i];
+  return sum;
+}
 
 __device__ double larger(double a, double b) { return a < b ? b : a; }
 __device__ double smaller(double a, double b) { return b < a ? b : a; }
@@ -42,10 +71,16 @@ __device__ double nan_to_zero(double v) {
   return v < -kMax ? -kMax : kMax < v ? kMax : v;
 }
 
-__device__ void load(Chunk& c, const float* x, const std::uint8_t* mask, std::int32_t count) {
-  for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < count; i += kThreads) {
-    c.x[i] = static_cast<double>(x[i]);
+__device__ std::int32_t first_thread() { return static_cast<std::int32_t>(threadIdx.x); }
+__device__ std::int32_t all_threads() { return static_cast<std::int32_t>(blockDim.x); }
+
+/// Values, and the terms of their sum and count.
+__device__ void load(const Chunk& c, const float* x, const std::uint8_t* mask, std::int32_t n) {
+  for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
+    c.x[i] = x[i];
     c.valid[i] = mask[i];
+    c.sum[i] = mask[i] != 0 ? static_cast<double>(x[i]) : 0;
+    c.count[i] = mask[i] != 0 ? 1 : 0;
   }
   __syncthreads();
 }
@@ -64,54 +99,46 @@ __device__ void take_global(ScalerState& state, const Spec& spec, double mean, d
 }
 
 /// Over a context that does not fit into one chunk.
-__device__ void context_in_chunks(Chunk& c, ScalerState& state, const Spec& spec, const float* x,
-                                  const std::uint8_t* mask, std::int32_t steps) {
-  __shared__ double carried[2];  // count or squares, and sum
-  if (threadIdx.x == 0) carried[0] = carried[1] = 0;
-  for (std::int32_t base = 0; base < steps; base += kMost) {
-    const std::int32_t n = min(kMost, steps - base);
-    load(c, x + base, mask + base, n);
-    if (threadIdx.x == 0) {
-      for (std::int32_t i = 0; i < n; ++i) {
-        carried[0] += c.valid[i] != 0 ? 1 : 0;
-        carried[1] += c.valid[i] != 0 ? c.x[i] : 0;
-      }
-    }
-    __syncthreads();
-  }
-  const double count = larger(carried[0], 1.0);
-  const double mean = nan_to_zero(carried[1] / count);
+__device__ void context_in_chunks(const Chunk& c, std::int32_t most, ScalerState& state,
+                                  const Spec& spec, const float* x, const std::uint8_t* mask,
+                                  std::int32_t steps) {
+  __shared__ double carried;  // sum, then squares
+  __shared__ std::int32_t valid;
+  if (threadIdx.x == 0) carried = 0;
+  if (threadIdx.x == 32) valid = 0;
   __syncthreads();
-  if (threadIdx.x == 0) carried[0] = 0;
-  for (std::int32_t base = 0; base < steps; base += kMost) {
-    const std::int32_t n = min(kMost, steps - base);
+  for (std::int32_t base = 0; base < steps; base += most) {
+    const std::int32_t n = min(most, steps - base);
     load(c, x + base, mask + base, n);
-    if (threadIdx.x == 0) {
-      for (std::int32_t i = 0; i < n; ++i) {
-        const double d = c.x[i] - mean;
-        carried[0] += c.valid[i] != 0 ? d * d : 0;
-      }
-    }
+    if (threadIdx.x == 0) carried = run_up(c.sum, n, carried);
+    if (threadIdx.x == 32) valid = run_up(c.count, n, valid);
     __syncthreads();
   }
-  take_global(state, spec, mean, carried[0] / count);
+  const double count = larger(valid, 1.0);
+  const double mean = nan_to_zero(carried / count);
+  __syncthreads();
+  if (threadIdx.x == 0) carried = 0;
+  for (std::int32_t base = 0; base < steps; base += most) {
+    const std::int32_t n = min(most, steps - base);
+    for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
+      const double d = static_cast<double>(x[base + i]) - mean;
+      c.square[i] = mask[base + i] != 0 ? d * d : 0;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) carried = run_up(c.square, n, carried);
+    __syncthreads();
+  }
+  take_global(state, spec, mean, carried / count);
   __syncthreads();
 }
 
-/// Running sums of a chunk, by two threads of different warps; `fresh`: also the squares about the
+/// Running sums of a chunk, by two threads of different warps; `global`: also the squares about the
 /// mean of the first `context` steps, all of which are in this chunk.
-__device__ void sums(Chunk& c, ScalerState& state, const Spec& spec, std::int32_t n, bool global,
-                     std::int32_t context) {
+__device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, std::int32_t n,
+                     bool global, std::int32_t context) {
   __shared__ double squares;
-  if (threadIdx.x == 0) {
-    double sum = state.sum;
-#pragma unroll 8
-    for (std::int32_t i = 0; i < n; ++i) c.sum[i] = sum += c.valid[i] != 0 ? c.x[i] : 0;
-  } else if (threadIdx.x == 32) {
-    auto count = static_cast<std::int32_t>(state.count);
-#pragma unroll 8
-    for (std::int32_t i = 0; i < n; ++i) c.count[i] = count += c.valid[i] != 0 ? 1 : 0;
-  }
+  if (threadIdx.x == 0) run_up(c.sum, n, state.sum);
+  if (threadIdx.x == 32) run_up(c.count, n, static_cast<std::int32_t>(state.count));
   __syncthreads();
   const auto mean_at = [&](std::int32_t i) {
     return i < 0 ? state.mean : c.sum[i] / larger(c.count[i], 1.0);
@@ -119,23 +146,16 @@ __device__ void sums(Chunk& c, ScalerState& state, const Spec& spec, std::int32_
   const double context_count = global && context > 0 ? larger(c.count[context - 1], 1.0) : 1.0;
   const double context_mean =
       global && context > 0 ? nan_to_zero(c.sum[context - 1] / context_count) : 0;
-  for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < n; i += kThreads) {
+  for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
     const bool valid = c.valid[i] != 0;
-    c.m2[i] = valid ? (c.x[i] - mean_at(i - 1)) * (c.x[i] - mean_at(i)) : 0;
-    const double d = c.x[i] - context_mean;
+    const auto x = static_cast<double>(c.x[i]);
+    c.m2[i] = valid ? (x - mean_at(i - 1)) * (x - mean_at(i)) : 0;
+    const double d = x - context_mean;
     c.square[i] = valid && i < context ? d * d : 0;
   }
   __syncthreads();
-  if (threadIdx.x == 0) {
-    double m2 = state.m2;
-#pragma unroll 8
-    for (std::int32_t i = 0; i < n; ++i) c.m2[i] = m2 += c.m2[i];
-  } else if (threadIdx.x == 32 && global) {
-    double sum = 0;
-#pragma unroll 8
-    for (std::int32_t i = 0; i < n; ++i) sum += c.square[i];
-    squares = sum;
-  }
+  if (threadIdx.x == 0) run_up(c.m2, n, state.m2);
+  if (threadIdx.x == 32 && global) squares = run_up(c.square, n, 0.0);
   __syncthreads();
   if (global) take_global(state, spec, context_mean, squares / context_count);
 }
@@ -143,8 +163,9 @@ __device__ void sums(Chunk& c, ScalerState& state, const Spec& spec, std::int32_
 /// A block of threads for each lane.
 __global__ void __launch_bounds__(kThreads)
     scale_lanes(const LiveBatch* live, Spec spec, const float* x, const std::uint8_t* mask,
-                ScalerState* states, float* scaled, float* locs, float* scales) {
-  __shared__ Chunk c;
+                ScalerState* states, float* scaled, float* locs, float* scales, std::int32_t room) {
+  extern __shared__ double shared[];
+  const Chunk c(shared, room);
   begin_kernel();
   const auto lane = static_cast<std::int32_t>(blockIdx.x);
   if (lane >= live->lanes) return;
@@ -153,8 +174,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t start =
       (b.row + std::int64_t{lane - b.lane} * b.tokens) * patch;  // of this lane's rows
   const std::int32_t labels = b.labels * patch;
-  const auto thread = static_cast<std::int32_t>(threadIdx.x);
-  for (std::int32_t i = thread; i < labels; i += kThreads) {
+  for (std::int32_t i = first_thread(); i < labels; i += all_threads()) {
     scaled[start + i] = 0;
     locs[start + i] = 0;
     scales[start + i] = 1;
@@ -162,7 +182,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t at = start + labels;
   const std::int32_t steps = (b.tokens - b.labels) * patch;
   const std::int32_t context = min(b.context * patch, steps);
-  const std::int32_t most = kMost / patch * patch;
+  const std::int32_t most = room / patch * patch;
   const bool causal = spec.kind != ScalerSpec::Kind::global;
   const bool global = b.position == 0 && (!causal || spec.stabilize);
 
@@ -171,7 +191,7 @@ __global__ void __launch_bounds__(kThreads)
     state = {};
     state.upper = std::numeric_limits<double>::infinity();
     if (global && (steps > most || !causal)) {
-      context_in_chunks(c, state, spec, x + at, mask + at, context);
+      context_in_chunks(c, most, state, spec, x + at, mask + at, context);
     }
   }
   for (std::int32_t base = 0; base < steps; base += most) {
@@ -185,7 +205,7 @@ __global__ void __launch_bounds__(kThreads)
       const double root = sqrt(c.m2[i] / larger(count - 1, 1.0) + kMinimumScale);
       return double2{c.sum[i] / count, smaller(larger(root, state.lower), state.upper)};
     };
-    for (std::int32_t i = thread; i < n; i += kThreads) {
+    for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
       // A4.7: the patch's last step speaks for all of it.
       const std::int32_t from =
           spec.kind == ScalerSpec::Kind::causal_patch ? i / patch * patch + patch - 1 : i;
@@ -208,7 +228,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     __syncthreads();
   }
-  if (thread == 0) states[lane] = state;
+  if (threadIdx.x == 0) states[lane] = state;
 }
 
 __global__ void repeat_states(const LiveBatch* source, const LiveBatch* live,
@@ -225,14 +245,26 @@ __global__ void repeat_states(const LiveBatch* source, const LiveBatch* live,
 
 void scale(const Extent& batch, const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
            ScalerState* state, float* scaled, float* loc, float* scale, const Stream& s) {
-  if (spec.patch > kMost) {
+  if (spec.patch > kUsual) {
     throw Error(ExitStatus::usage, "unsupported_model",
                 "the cuda backend has no patches of more than 1024 steps", {}, "use --device cpu");
   }
   const Spec device{spec.kind, spec.patch, spec.stabilize_with_global,
                     std::pow(10.0, spec.exponent), std::pow(10.0, -spec.exponent)};
-  launch(scale_lanes, dim3(static_cast<unsigned>(batch.lanes)), dim3(kThreads), 0, s, batch.live,
-         device, x, mask, state, scaled, loc, scale);
+  // A lane's steps in one piece if they fit: then its sums are formed once. One token each is the
+  // case of every patch but the first.
+  const bool one_token = batch.rows <= batch.lanes;
+  const std::int64_t tokens = ceil_div(batch.rows, std::max(batch.lanes, 1));
+  const std::int64_t wanted =
+      one_token ? spec.patch : std::max<std::int64_t>(kUsual, tokens * spec.patch);
+  const auto room = static_cast<std::int32_t>(std::min<std::int64_t>(
+      (wanted + 7) / 8 * 8, (s.shared_bytes - 1024) / Chunk::kBytes / 8 * 8));
+  check(cudaFuncSetAttribute(scale_lanes, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             s.shared_bytes - 1024),
+        "shared memory");
+  launch(scale_lanes, dim3(static_cast<unsigned>(batch.lanes)),
+         dim3(one_token ? kFewThreads : kThreads), static_cast<std::size_t>(room) * Chunk::kBytes,
+         s, batch.live, device, x, mask, state, scaled, loc, scale, room);
 }
 
 void repeat_state(const Extent& source, const Extent& batch, const ScalerState* from,

@@ -2,6 +2,7 @@
 // Statistics on the device: exact ones of the mixture of each step, and order statistics of
 // trajectories.
 #include <cfloat>
+#include <type_traits>
 
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
@@ -17,9 +18,11 @@ using mixture::Point;
 // Warps for each step in exact statistics, which share out the levels: many where there are few
 // steps and time is what counts, few where there are many and work is.
 constexpr int kManyWarps = 8;
-constexpr int kFewWarps = 2;
+constexpr int kFewWarps = 1;
 constexpr std::int64_t kManyCells = 1024;
-constexpr int kMostLevels = 1024;
+constexpr int kNodes = 3;
+constexpr int kTermPitch = 25;  // doubles: coefficients of 32 lanes lie in different banks
+static_assert(kTermPitch > student_t::kTerms);
 constexpr int kSortThreads = 256;
 
 __device__ double sum_of_warp(double v) {
@@ -37,14 +40,22 @@ __device__ double highest_of_warp(double v) { return -lowest_of_warp(-v); }
 /// A mixture of up to 32 components, one for each lane of a warp (Mixture in forecast/mixture.h).
 struct Component {
   double df, pdf0, loc, scale, inverse_scale, weight;
-  double c[student_t::kTerms];
+  double* c;  // [student_t::kTerms]
+};
+
+/// What the warps of a step have in shared memory, and after it a double for each level.
+template <int kWarps>
+struct CellShared {
+  double terms[32][kTermPitch];
+  double pdf0[32];
+  Point nodes[kWarps][kNodes];
 };
 
 __device__ Point evaluate(const Component& own, double x) {
   double lower = 0;
   double upper = 0;
   double f[4] = {};
-  double radius2 = HUGE_VAL;
+  float radius2 = INFINITY;
   if (own.weight > 0) {
     const double s = own.inverse_scale;
     double z = (x - own.loc) * s;
@@ -65,7 +76,7 @@ __device__ Point evaluate(const Component& own, double x) {
     f[1] = p1 * s;
     f[2] = p2 * s * s;
     f[3] = p3 * s * s * s;
-    radius2 = (1 + z * z) / (s * s);
+    radius2 = static_cast<float>((1 + z * z) / (s * s));
   }
   Point point;
   point.x = x;
@@ -73,7 +84,8 @@ __device__ Point evaluate(const Component& own, double x) {
   point.upper = sum_of_warp(upper);
   for (int i = 0; i < 4; ++i) point.f[i] = sum_of_warp(f[i]);
   point.logit = log(point.lower / point.upper);
-  point.radius = sqrt(lowest_of_warp(radius2));
+  // Not negative, so in the order of its bits.
+  point.radius = sqrt(__uint_as_float(__reduce_min_sync(~0U, __float_as_uint(radius2))));
   return point;
 }
 
@@ -117,10 +129,12 @@ __device__ double guess(const Component& own, double q) {
 
 /// A block of threads for each step of each lane; every warp holds the whole mixture.
 template <int kWarps>
-__global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
+__global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? 28 : 2)
     exact_cells(const LiveBatch* live, PatchShape shape, const float* params, const float* locs,
                 const float* scales, Levels levels, float* out) {
-  __shared__ double found[kMostLevels];
+  extern __shared__ double dynamic[];
+  auto& shared = *reinterpret_cast<CellShared<kWarps>*>(dynamic);
+  double* const found = dynamic + sizeof(CellShared<kWarps>) / sizeof(double);
   begin_kernel();
   const auto lane = static_cast<std::int32_t>(blockIdx.x) / shape.steps;
   const auto step = static_cast<std::int32_t>(blockIdx.x) % shape.steps;
@@ -131,7 +145,7 @@ __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
   const float* const at = params + cell * 4 * shape.components;
   const std::int32_t count = shape.components;
 
-  Component own{2, 0, 0, 1, 1, 0, {}};
+  Component own{2, 0, 0, 1, 1, 0, shared.terms[k]};
   bool valid = true;
   double p = 0;
   if (k < count) {
@@ -161,7 +175,9 @@ __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
     return;
   }
   own.weight = p / total;
-  if (p != 0) own.pdf0 = student_t::prepare(own.df, own.c);
+  if (warp == 0 && p != 0) shared.pdf0[k] = student_t::prepare(own.df, own.c);
+  __syncthreads();
+  if (p != 0) own.pdf0 = shared.pdf0[k];
   const double center = mean / total;
   double variance = 0;
   if (p != 0) {
@@ -171,11 +187,17 @@ __global__ void __launch_bounds__(32 * kWarps, 16 / kWarps)
   }
   variance = sum_of_warp(variance);
 
-  Point nodes[3] = {evaluate(own, center)};
-  int node_count = 1;
-  for (int i = 0; i < 2; ++i) {
-    const double x = center + mixture::step_to(nodes[0], i == 0 ? -1.2 : 1.2).length;
-    if (isfinite(x)) nodes[node_count++] = evaluate(own, x);
+  Point* const nodes = shared.nodes[warp];
+  int node_count = 0;
+#pragma unroll 1
+  for (int i = 0; i < kNodes; ++i) {
+    const double x =
+        i == 0 ? center : center + mixture::step_to(nodes[0], i == 1 ? -1.2 : 1.2).length;
+    if (i > 0 && !isfinite(x)) continue;
+    const Point at_x = evaluate(own, x);
+    if (k == 0) nodes[node_count] = at_x;
+    ++node_count;
+    __syncwarp();
   }
   for (std::int32_t i = warp; i < level_count; i += kWarps) {
     const double q = levels.values[i];
@@ -284,13 +306,20 @@ void exact_statistics(const Extent& batch, const PatchShape& shape, const float*
                       const float* loc, const float* scale, const Levels& levels, float* out,
                       const Stream& s) {
   const auto cells = std::int64_t{batch.lanes} * shape.steps;
-  const dim3 grid(static_cast<unsigned>(cells));
+  const auto run = [&](auto warps) {
+    constexpr int kWarps = decltype(warps)::value;
+    const std::size_t bytes =
+        sizeof(CellShared<kWarps>) + static_cast<std::size_t>(levels.most) * sizeof(double);
+    check(cudaFuncSetAttribute(exact_cells<kWarps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(bytes)),
+          "shared memory");
+    launch(exact_cells<kWarps>, dim3(static_cast<unsigned>(cells)), dim3(32 * kWarps), bytes, s,
+           batch.live, shape, params, loc, scale, levels, out);
+  };
   if (cells < kManyCells) {
-    launch(exact_cells<kManyWarps>, grid, dim3(32 * kManyWarps), 0, s, batch.live, shape, params,
-           loc, scale, levels, out);
+    run(std::integral_constant<int, kManyWarps>{});
   } else {
-    launch(exact_cells<kFewWarps>, grid, dim3(32 * kFewWarps), 0, s, batch.live, shape, params, loc,
-           scale, levels, out);
+    run(std::integral_constant<int, kFewWarps>{});
   }
 }
 
