@@ -32,13 +32,33 @@ struct alignas(64) TensorMap {
   std::uint64_t words[16];
 };
 
-/// One layer, in the device's memory.
-struct LayerOnDevice {
-  TensorMap maps[kProducts];
+/// What there is of a layer besides its matrices.
+struct Vectors {
   const float* bias[kProducts];
   const float* norm[2];
   std::int32_t space;
 };
+
+/// One layer, in the device's memory.
+struct LayerOnDevice {
+  TensorMap maps[kProducts];
+  Vectors vectors;
+};
+
+/// Brings a share of the vectors as far as the cache: lines of 128 bytes dealt to `count` lanes of
+/// all blocks of threads.
+__device__ inline void prefetch(const Vectors& v, int lane, int count) {
+  const int own = lane * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
+  const int all = count * static_cast<int>(gridDim.x);
+  const auto lines = [&](const float* from, int length) {
+    for (int i = own; i * 32 < length; i += all) {
+      asm volatile("prefetch.global.L2 [%0];" ::"l"(from + i * 32));
+    }
+  };
+  for (int p = 0; p < kProducts; ++p) lines(v.bias[p], outs(p));
+  lines(v.norm[0], kDim);
+  lines(v.norm[1], kDim);
+}
 
 struct Arguments {
   const LayerOnDevice* layers;
@@ -54,25 +74,22 @@ struct Arguments {
   float* values[kMostLayers];
 };
 
-/// Words between the phases of one layer.
-struct Wires {
-  float* qkv;       // [rows][3][heads][64]
-  float* attended;  // laid out by the type of the products
-  float* middle;    // [rows][dim], after the attention
-  float* gated;     // laid out by the type of the products
-  float* end;       // [rows][dim]
+/// Words between the phases of one layer: where each kind begins.
+enum Wire {
+  kQkvWire = 0,                                       // [rows][3][heads][64]
+  kAttendedWire = kQkvWire + kFewRows * 3 * kDim,     // laid out by the type of the products
+  kMiddleWire = kAttendedWire + kFewRows * kDim,      // [rows][dim], after the attention
+  kGatedWire = kMiddleWire + kFewRows * kDim,         // laid out by the type of the products
+  kEndWire = kGatedWire + kFewRows * kHidden,         // [rows][dim]
+  kWireWords = kEndWire + kFewRows * kDim
 };
-inline constexpr int kWireWords = kFewRows * (3 * kDim + kDim + kDim + kHidden + kDim);
 
-__device__ inline Wires wires_of(float* all, int layer) {
-  float* at = all + std::int64_t{layer} * kWireWords;
-  Wires w{};
-  w.qkv = at;
-  w.attended = w.qkv + kFewRows * 3 * kDim;
-  w.middle = w.attended + kFewRows * kDim;
-  w.gated = w.middle + kFewRows * kDim;
-  w.end = w.gated + kFewRows * kHidden;
-  return w;
+__device__ inline float* wire_of(const Arguments& a, int layer, Wire wire) {
+  return a.wires + (layer * kWireWords + wire);
+}
+/// What goes into a layer.
+__device__ inline const float* input_of(const Arguments& a, int layer) {
+  return layer == 0 ? a.hidden : wire_of(a, layer - 1, kEndWire);
 }
 
 /// Of the workers only.
@@ -80,16 +97,23 @@ __device__ inline void sync_workers() {
   asm volatile("bar.sync 1, %0;" ::"n"(kWorkers) : "memory");
 }
 
-/// Units of work of the whole launch are dealt to the blocks of threads in turn: this block's first
-/// of a phase whose first unit has the number `base`.
-__device__ inline int first_unit(int base) {
-  const int blocks = static_cast<int>(gridDim.x);
-  return (static_cast<int>(blockIdx.x) + blocks - base % blocks) % blocks;
-}
-__device__ inline int units_here(int first, int units) {
-  const int blocks = static_cast<int>(gridDim.x);
-  return first < units ? (units - first + blocks - 1) / blocks : 0;
-}
+/// Units of work of the whole launch are dealt to the blocks of threads in turn. What a block has to
+/// know of a product for that: its units as so many rounds and a rest.
+struct Deal {
+  int rounds, rest;
+};
+/// Where the dealing has come to for this block: how many units are to be dealt before its next.
+struct Turn {
+  int wait = static_cast<int>(blockIdx.x);
+  /// Its share of a product's units: `first`, first + blocks, ... Goes on to the next product.
+  __device__ int take(const Deal& deal, int& first) {
+    first = wait;
+    const int count = deal.rounds + (wait < deal.rest ? 1 : 0);
+    wait -= deal.rest;
+    if (wait < 0) wait += static_cast<int>(gridDim.x);
+    return count;
+  }
+};
 
 /// Where a row of the trimmed batch comes from.
 __device__ inline int row_before(const Arguments& a, int lane) {
@@ -97,8 +121,9 @@ __device__ inline int row_before(const Arguments& a, int lane) {
   return b.row + (lane - b.lane) * b.tokens + b.tokens - 1;
 }
 
-/// A warp's row, normed as rms_norm does it: lane's part of it in v.
-__device__ inline void take_normed(float4 (&v)[kDim / 128], const float* row, const float* gain) {
+/// A warp's row, normed as rms_norm does it where it is to be: this lane's part of it.
+__device__ inline void take_row(float4 (&v)[kDim / 128], const float* row, const float* gain,
+                                bool normed) {
   constexpr int kFours = kDim / 128;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   float4 gains[kFours];
@@ -110,7 +135,7 @@ __device__ inline void take_normed(float4 (&v)[kDim / 128], const float* row, co
     v[i] = {__uint_as_float(words[i].x), __uint_as_float(words[i].y), __uint_as_float(words[i].z),
             __uint_as_float(words[i].w)};
   }
-  norm_part(v, gains);
+  if (normed) norm_part(v, gains);
 }
 
 struct AttentionMemory {
@@ -119,113 +144,121 @@ struct AttentionMemory {
   alignas(16) float values[kFewRows][kHead];
 };
 
-/// A row of the batch and what it sees: rows `first + stride j`, j < count, of equal id.
+/// A row of the batch and what it sees: rows `first + stride j`, j < count, of its id.
 struct Sight {
   std::int32_t first, stride, count, own;  // own: j of the row itself
   std::int32_t out;                        // row of what it attends to; -1: only its key matters
+  // In time layers: where its key and value are kept.
+  const Block* block = nullptr;
+  float* key = nullptr;
+  float* value = nullptr;
+  // In variate layers: ids of j, `stride` apart.
+  const std::int32_t* ids = nullptr;
+  [[nodiscard]] __device__ bool sees(int j) const {
+    return ids == nullptr || ids[j * stride] == ids[own * stride];
+  }
 };
 
-__device__ inline float4 rotated(float4 v, const Rotary& rotary, const Block& b, int token, int e,
-                                 bool key) {
-  constexpr int kHalf = kHead / 2;
-  const std::int64_t t = b.position + token;
-  const float* const cosine = static_cast<const float*>(rotary.cosine) + t * kHalf;
-  const float* const sine = static_cast<const float*>(rotary.sine) + t * kHalf;
-  const float* const factor =
-      static_cast<const float*>(rotary.factor) + (t - b.centre + rotary.positions) * kHalf;
-  float f[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    f[i] = factor[(e + i) % kHalf];
-    if (key) f[i] = 1.0F / f[i];
-  }
-  const int m = e / 2;
-  const float2 low = rotate_pair({v.x, v.y}, cosine[m], sine[m], f[0], f[1]);
-  const float2 high = rotate_pair({v.z, v.w}, cosine[m + 1], sine[m + 1], f[2], f[3]);
-  return {low.x, low.y, high.x, high.y};
+/// Row `row` of a time layer sees the tokens of its lane up to itself.
+__device__ inline Sight sight_in_time(const Arguments& a, int layer, int row, int head) {
+  const Block& b = a.all->blocks[block_of_row(*a.all, row)];
+  const std::int32_t lane = (row - b.row) / b.tokens;
+  const std::int32_t token = (row - b.row) % b.tokens;
+  Sight sight{row - token, 1, token + 1, token, row};
+  if (layer == a.last_time) sight.out = token == b.tokens - 1 ? b.lane + lane : -1;
+  const std::int64_t slot =
+      b.suffix_at +
+      ((std::int64_t{lane} * kHeads + head) * b.suffix_capacity + b.suffix + token) * kHead;
+  sight.block = &b;
+  sight.key = a.keys[layer] + slot;
+  sight.value = a.values[layer] + slot;
+  return sight;
 }
 
+/// Row `row` of a variate layer sees the variates of its trajectory and token.
+__device__ inline Sight sight_of_variates(const LiveBatch& live, int row) {
+  const Block& b = live.blocks[block_of_row(live, row)];
+  const std::int32_t token = (row - b.row) % b.tokens;
+  const std::int32_t variate = (row - b.row) / b.tokens % b.variates;
+  Sight sight{row - variate * b.tokens, b.tokens, b.variates, variate, row};
+  sight.ids = live.ids + b.ids + token;
+  return sight;
+}
+
+/// Turns four channels by the tables of a token.
+struct Rotation {
+  float2 cosine, sine;
+  float factor[4];
+  __device__ void look_up(const Rotary& rotary, const Block& b, int token, int e, bool key) {
+    constexpr int kHalf = kHead / 2;
+    const std::int64_t t = b.position + token;
+    cosine = *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.cosine) + t * kHalf +
+                                              e / 2);
+    sine = *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.sine) + t * kHalf +
+                                            e / 2);
+    const float4 f = *reinterpret_cast<const float4*>(
+        static_cast<const float*>(rotary.factor) +
+        (t - b.centre + rotary.positions) * kHalf + e % kHalf);
+    factor[0] = key ? 1.0F / f.x : f.x;
+    factor[1] = key ? 1.0F / f.y : f.y;
+    factor[2] = key ? 1.0F / f.z : f.z;
+    factor[3] = key ? 1.0F / f.w : f.w;
+  }
+  [[nodiscard]] __device__ float4 operator()(float4 v) const {
+    const float2 low = rotate_pair({v.x, v.y}, cosine.x, sine.x, factor[0], factor[1]);
+    const float2 high = rotate_pair({v.z, v.w}, cosine.y, sine.y, factor[2], factor[3]);
+    return {low.x, low.y, high.x, high.y};
+  }
+};
+
 /// Attention of one row and head by the workers of a block of threads, its warp 0 at the end;
-/// emit(i, v): the value of channel 32 i + lane.
-template <typename Same, typename Turn, typename Emit>
-__device__ void attend_row(AttentionMemory& m, const float* qkv, const Sight& sight, int head,
-                           const Same& same, const Turn& turn, const Emit& emit) {
+/// emit(i, v) has the value of channel 32 i + lane.
+template <typename Emit>
+__device__ void attend_row(AttentionMemory& m, const Rotary& rotary, const float* qkv,
+                           const Sight& sight, int head, const Emit& emit) {
   constexpr int kQuads = kHead / 4;
   const int thread = static_cast<int>(threadIdx.x);
+#pragma unroll 1
   for (int i = thread; i < (1 + 2 * sight.count) * kQuads; i += kWorkers) {
     const int e = i % kQuads * 4;
     const int vector = i / kQuads;  // the query, the keys, the values
-    const int which = vector == 0 ? 0 : 1 + (vector - 1) / sight.count;
-    const int j = vector == 0 ? sight.own : (vector - 1) % sight.count;
+    const int which = vector == 0 ? 0 : vector <= sight.count ? 1 : 2;
+    const int j = vector == 0 ? sight.own : (vector - 1) - (which - 1) * sight.count;
+    const bool turned = sight.block != nullptr && which != 2;
+    Rotation rotation;
+    if (turned) rotation.look_up(rotary, *sight.block, j, e, which == 1);
     const std::int64_t row = sight.first + std::int64_t{sight.stride} * j;
     uint4 word[1];
-    wire::take_fours(word, [&](int) { return qkv + ((row * 3 + which) * kHeads + head) * kHead + e; });
-    const float4 v = turn({__uint_as_float(word[0].x), __uint_as_float(word[0].y),
-                           __uint_as_float(word[0].z), __uint_as_float(word[0].w)},
-                          which, j, e);
+    wire::take_fours(word,
+                     [&](int) { return qkv + ((row * 3 + which) * kHeads + head) * kHead + e; });
+    float4 v{__uint_as_float(word[0].x), __uint_as_float(word[0].y), __uint_as_float(word[0].z),
+             __uint_as_float(word[0].w)};
+    if (turned) v = rotation(v);
     float* const to = which == 0 ? m.query : which == 1 ? m.keys[j] : m.values[j];
     *reinterpret_cast<float4*>(to + e) = v;
+    if (sight.block != nullptr && which != 0 && j == sight.own) {
+      *reinterpret_cast<float4*>((which == 1 ? sight.key : sight.value) + e) = v;
+    }
   }
   sync_workers();
   if (thread < 32 && sight.out >= 0) {
     attend::Running<kHead> running[1];
     float score = attend::none();
-    if (thread < sight.count && same(thread)) {
+    if (thread < sight.count && sight.sees(thread)) {
       score = attend::dot<kHead>(m.query, m.keys[thread], kHead, true) /
               sqrtf(static_cast<float>(kHead));
     }
     const float weight[1] = {attend::weigh<kHead>(running[0], score)};
     const int count[1] = {sight.count};
     attend::take_values<kHead>(running, weight, count, sight.count, kHead, [&](int, int j, int e) {
-      return same(j) ? m.values[j][e] : 0.0F;
+      return sight.sees(j) ? m.values[j][e] : 0.0F;
     });
 #pragma unroll
-    for (int i = 0; i < kHead / 32; ++i) emit(i, running[0].out[i] / running[0].total);
+    for (int i = 0; i < kHead / 32; ++i) {
+      emit(sight.out, head * kHead + i * 32, running[0].out[i] / running[0].total);
+    }
   }
   sync_workers();
-}
-
-/// Row `row` of a time layer sees the tokens of its lane up to itself; its key and value are kept.
-template <typename Emit>
-__device__ void attend_time(AttentionMemory& m, const Arguments& a, int layer, const float* qkv,
-                            int row, int head, const Emit& emit) {
-  const Block& b = a.all->blocks[block_of_row(*a.all, row)];
-  const std::int32_t own = row - b.row;
-  const std::int32_t lane = own / b.tokens;
-  const std::int32_t token = own % b.tokens;
-  Sight sight{row - token, 1, token + 1, token, row};
-  if (layer == a.last_time) sight.out = token == b.tokens - 1 ? b.lane + lane : -1;
-  const std::int64_t slot =
-      b.suffix_at +
-      ((std::int64_t{lane} * kHeads + head) * b.suffix_capacity + b.suffix + token) * kHead;
-  attend_row(
-      m, qkv, sight, head, [](int) { return true; },
-      [&](float4 v, int which, int j, int e) {
-        if (which != 2) v = rotated(v, a.rotary, b, j, e, which == 1);
-        if (which != 0 && j == token) {
-          float* const kept = which == 1 ? a.keys[layer] : a.values[layer];
-          *reinterpret_cast<float4*>(kept + slot + e) = v;
-        }
-        return v;
-      },
-      [&](int i, float v) { emit(sight.out, head * kHead + i * 32, v); });
-}
-
-/// Row `row` of a variate layer sees the variates of its trajectory and token that have its id.
-template <typename Emit>
-__device__ void attend_variates(AttentionMemory& m, const LiveBatch& live, const float* qkv, int row,
-                                int head, const Emit& emit) {
-  const Block& b = live.blocks[block_of_row(live, row)];
-  const std::int32_t own = row - b.row;
-  const std::int32_t token = own % b.tokens;
-  const std::int32_t variate = own / b.tokens % b.variates;
-  const std::int32_t* const ids = live.ids + b.ids + token;
-  const std::int32_t id = ids[variate * b.tokens];
-  const Sight sight{row - variate * b.tokens, b.tokens, b.variates, variate, row};
-  attend_row(
-      m, qkv, sight, head, [&](int j) { return ids[j * b.tokens] == id; },
-      [](float4 v, int, int, int) { return v; },
-      [&](int i, float v) { emit(row, head * kHead + i * 32, v); });
 }
 
 }  // namespace toto::cuda::layers

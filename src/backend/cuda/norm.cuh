@@ -35,10 +35,16 @@ __device__ void norm_part(float4 (&v)[Fours], const float4 (&gain)[Fours]) {
     squares += __shfl_xor_sync(~0U, squares, offset);
   }
   const float root = sqrtf(squares / static_cast<float>(Fours * 128) + 1e-8F);
+  const float inverse = 1.0F / root;
+  // v / root, rounded once: the remainder of the product with the inverse puts it right (Markstein).
+  const auto divide = [&](float x) {
+    const float q = x * inverse;
+    return __fmaf_rn(__fmaf_rn(-root, q, x), inverse, q);
+  };
 #pragma unroll
   for (int i = 0; i < Fours; ++i) {
     const float4 g = gain[i];
-    v[i] = {v[i].x / root * g.x, v[i].y / root * g.y, v[i].z / root * g.z, v[i].w / root * g.w};
+    v[i] = {divide(v[i].x) * g.x, divide(v[i].y) * g.y, divide(v[i].z) * g.z, divide(v[i].w) * g.w};
   }
 }
 

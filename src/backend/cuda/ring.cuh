@@ -16,6 +16,28 @@ __device__ inline unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 
+/// Sixteen bytes at an address of shared memory.
+__device__ inline float4 load_shared(unsigned at) {
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(at));
+  return v;
+}
+
+/// A place in the sequence of stages of a launch.
+struct Cursor {
+  unsigned slot = 0;
+  unsigned parity = 0;
+  __device__ void advance() {
+    ++slot;
+    if (slot == kRingStages) {
+      slot = 0;
+      parity ^= 1U;
+    }
+  }
+};
+
 struct Ring {
   std::uint64_t full[kRingStages];
   std::uint64_t empty[kRingStages];
@@ -30,20 +52,18 @@ struct Ring {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
 
-  /// Stage number n, counted from the beginning of the launch, once its weights are there.
-  __device__ void wait_full(std::uint32_t n) {
-    wait(&full[n % kRingStages], n / kRingStages % 2);
-  }
+  /// Once the weights of a stage are there.
+  __device__ void wait_full(const Cursor& at) { wait(&full[at.slot], at.parity); }
   /// By one thread of each warp, when the warp has read it.
-  __device__ void release(std::uint32_t n) {
-    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(shared_address(&empty[n % kRingStages]))
+  __device__ void release(const Cursor& at) {
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(shared_address(&empty[at.slot]))
                  : "memory");
   }
-  /// By the thread that streams: waits until stage n is free and says what will arrive.
-  __device__ void claim(std::uint32_t n) {
-    wait(&empty[n % kRingStages], n / kRingStages % 2 ^ 1);
+  /// By the thread that streams: waits until a stage is free and says what will arrive.
+  __device__ void claim(const Cursor& at) {
+    wait(&empty[at.slot], at.parity ^ 1U);
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(
-                     shared_address(&full[n % kRingStages])),
+                     shared_address(&full[at.slot])),
                  "r"(kStageBytes)
                  : "memory");
   }

@@ -17,7 +17,7 @@ using mixture::Point;
 
 // Warps for each step in exact statistics, which share out the levels: many where there are few
 // steps and time is what counts, few where there are many and work is.
-constexpr int kManyWarps = 8;
+constexpr int kManyWarps = 10;
 constexpr int kFewWarps = 1;
 constexpr std::int64_t kManyCells = 1024;
 constexpr int kNodes = 3;
@@ -129,7 +129,7 @@ __device__ double guess(const Component& own, double q) {
 
 /// A block of threads for each step of each lane; every warp holds the whole mixture.
 template <int kWarps>
-__global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? 28 : 2)
+__global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? 28 : 1)
     exact_cells(const LiveBatch* live, PatchShape shape, const float* params, const float* locs,
                 const float* scales, Levels levels, float* out) {
   extern __shared__ double dynamic[];

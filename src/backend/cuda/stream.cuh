@@ -17,6 +17,7 @@ void check(cudaError_t status, const char* what);
 struct Stream {
   cudaStream_t stream = nullptr;
   bool overlap = false;  // programmatic dependent launch
+  bool hopper = false;   // compute capability 9.x: what is compiled for sm_90a runs
   int shared_bytes = 0;  // of one block at most
   int processors = 0;
   mutable std::uint64_t launches = 0;

@@ -60,15 +60,6 @@ __device__ void take_fours(uint4 (&v)[N], const At& at) {
     for (int i = 0; i < N; ++i) most = max(most, highest(v[i]));
     if (most != kNothing) return;
     if (asked == kPatience) __trap();
-    // Ask for one of those that were missing until it comes, not for all of them all the time.
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      if (highest(v[i]) != kNothing) continue;
-      for (std::uint32_t again = 0; highest(look_four(at(i))) == kNothing; ++again) {
-        if (again == kPatience) __trap();
-      }
-      break;
-    }
   }
 }
 

@@ -13,7 +13,11 @@ namespace toto::cuda {
 namespace layers {
 namespace {
 
-constexpr int kThreads = kWorkers + 32;
+// Three groups of warps: two compute, and take over the registers of the third, of which one warp
+// streams weights.
+constexpr int kThreads = kWorkers + 128;
+constexpr int kWorkerRegisters = 232;
+constexpr int kStreamerRegisters = 40;
 
 template <typename T>
 struct Shared {
@@ -21,116 +25,156 @@ struct Shared {
   Ring ring;
   typename T::Memory memory;
   AttentionMemory attention;
+  Vectors vectors[kMostLayers];
+  struct End {
+    float bias[T::kGatedOuts];
+    float held;
+  } ends[kWorkers];  // what each thread adds to its sums
+  Deal deals[kProducts];
 };
 
-/// The thread that streams: all units of this block, in the order in which they are worked on.
+/// The warp that streams: its first lane all units of this block, in the order in which they are
+/// worked on; the others this block's share of biases and gains, as far as the cache.
 template <typename T>
 __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
-  std::uint32_t n = 0;
-  int base = 0;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane > 0) {
+    for (int layer = 0; layer < a.count; ++layer) prefetch(s.vectors[layer], lane - 1, 31);
+    return;
+  }
+  Cursor at;
+  Turn turn;
   for (int layer = 0; layer < a.count; ++layer) {
     const LayerOnDevice& l = a.layers[layer];
     for (int p = 0; p < kProducts; ++p) {
-      const int stages = T::stages(p);
-      for (int unit = first_unit(base); unit < T::units(p); unit += static_cast<int>(gridDim.x)) {
-        for (int stage = 0; stage < stages; ++stage) {
-          s.ring.claim(n);
-          T::stream(s.stages + n % kRingStages * kStageBytes, &l.maps[p], p, unit, stage,
-                    &s.ring.full[n % kRingStages]);
-          ++n;
+      int unit = 0;
+      const int count = turn.take(s.deals[p], unit);
+      for (int i = 0; i < count; ++i) {
+        for (int stage = 0; stage < T::stages_of(p); ++stage) {
+          s.ring.claim(at);
+          T::stream(s.stages + at.slot * kStageBytes, &l.maps[p], unit, stage,
+                    &s.ring.full[at.slot]);
+          at.advance();
         }
+        unit += static_cast<int>(gridDim.x);
       }
-      base += T::units(p);
     }
   }
 }
 
 /// The state of the workers.
 struct Progress {
-  std::uint32_t stage = 0;  // the next one of this block
-  int base = 0;             // the next unit of the launch
+  Cursor ring;              // the next stage of this block
+  Cursor behind;            // the first stage that was not given back, and how many
+  int unreleased = 0;
+  Turn turn;
   int rows = 0;
   bool trimmed = false;
 };
 
-template <typename T, int P>
-__device__ void multiply(Shared<T>& s, const Arguments& a, int layer, const float* x,
-                         const Wires& w, Progress& progress) {
-  constexpr int kOuts = T::unit_outs(P);
-  const LayerOnDevice& l = a.layers[layer];
-  const int first = first_unit(progress.base);
-  const int count = units_here(first, T::units(P));
-  progress.base += T::units(P);
-  if (count == 0) return;
+/// What a thread ends with: an output of a row, or in mlp_in the gates and values of one word.
+template <typename T>
+struct Item {
+  int number;  // of its unit and row
+  int row;
+  int i, unit;  // of this block's units, of all units
+  __device__ Item(int p, int first, int thread) {
+    const int bits = T::item_bits(p);
+    number = thread & ((1 << bits) - 1);
+    row = (thread >> bits) % kFewRows;
+    i = (thread >> bits) / kFewRows;
+    unit = first + i * static_cast<int>(gridDim.x);
+  }
+  [[nodiscard]] __device__ int output(int p, int e) const {
+    return p == kMlpIn ? T::gated_output(number, e) : number;
+  }
+  [[nodiscard]] __device__ int column(int p) const { return (unit << T::item_bits(p)) + number; }
+};
+
+/// One product: inputs from the wires before it, outputs to those after it. The same
+/// instructions for all four products, so that they are few.
+template <typename T>
+__device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Progress& progress) {
   const int thread = static_cast<int>(threadIdx.x);
-  const int items = count * kOuts * kFewRows;
-  const auto unit_of = [&](int i) { return first + i * static_cast<int>(gridDim.x); };
-
-  // One output for each thread, to be added to what was there: asked for while there is time.
-  constexpr bool kResidual = P == kOut || P == kMlpOut;
-  const int own_row = thread / kOuts % kFewRows;
-  const int own_out = unit_of(thread / (kOuts * kFewRows)) * kOuts + thread % kOuts;
-  float held = 0;
-  if (kResidual && thread < items && own_row < progress.rows) {
-    const bool from_before = P == kOut && layer == a.last_time;
-    const int row = from_before ? row_before(a, own_row) : own_row;
-    held = wire::take((P == kOut ? x : w.middle) + row * kDim + own_out);
+  int first = 0;
+  const int count = progress.turn.take(s.deals[p], first);
+  if (count == 0) return;
+  {  // What does not depend on what others do is asked for first.
+    const Item<T> item(p, first, thread);
+    float bias[T::kGatedOuts] = {};
+    float held = 0;
+    if (item.i < count && item.row < progress.rows) {
+      const float* const biases = s.vectors[layer].bias[p] + item.unit * T::unit_outs(p);
+#pragma unroll
+      for (int e = 0; e < T::kGatedOuts; ++e) {
+        if (e == 0 || p == kMlpIn) bias[e] = __ldg(biases + item.output(p, e));
+      }
+      if (p == kOut || p == kMlpOut) {
+        const float* const x = p == kOut ? input_of(a, layer) : wire_of(a, layer, kMiddleWire);
+        const int row = p == kOut && layer == a.last_time ? row_before(a, item.row) : item.row;
+        held = wire::take(x + row * kDim + item.column(p));
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < T::kGatedOuts; ++e) s.ends[thread].bias[e] = bias[e];
+    s.ends[thread].held = held;
   }
 
-  typename T::template Phase<P> phase;
-  const float* const from = P == kMlpIn ? w.middle : x;
-  phase.take(s.memory, w, from, l.norm[P == kMlpIn ? 1 : 0], progress.rows);
-  for (int i = 0; i < count; ++i) {
-    phase.multiply(s.memory, s.ring, s.stages, progress.stage, i);
-    progress.stage += T::stages(P);
+  T product;
+  product.take(p, s.memory,
+               p == kQkv     ? input_of(a, layer)
+               : p == kOut   ? wire_of(a, layer, kAttendedWire)
+               : p == kMlpIn ? wire_of(a, layer, kMiddleWire)
+                             : wire_of(a, layer, kGatedWire),
+               s.vectors[layer].norm[p == kMlpIn ? 1 : 0], progress.rows);
+  if constexpr (T::kReleasesLate) {
+    for (int stage = 0; stage < progress.unreleased; ++stage) {
+      if (T::reads(stage) && thread % 32 == 0) s.ring.release(progress.behind);
+      progress.behind.advance();
+    }
+    progress.unreleased = count * T::stages_of(p);
   }
+  product.multiply(p, s.memory, s.ring, s.stages, progress.ring, count);
   sync_workers();
 
-  const float* const biases = l.bias[P];
-  const auto bias = [&](int out) { return biases == nullptr ? nullptr : biases + out; };
-  const auto total = [&](int i, int o, int row) {
-    return phase.total(s.memory, i * kOuts + o, row, bias(unit_of(i) * kOuts + o));
-  };
-  if constexpr (kResidual) {
-    if (thread >= items || own_row >= progress.rows) return;
-    const float v = held + total(thread / (kOuts * kFewRows), thread % kOuts, own_row);
-    if (P == kMlpOut && layer + 1 == a.count) {
-      a.y[own_row * kDim + own_out] = v;
-    } else {
-      wire::put((P == kOut ? w.middle : w.end) + own_row * kDim + own_out, v);
+  // Registers are scarce above: what is needed here is to be formed anew.
+  asm volatile("" : "+r"(layer), "+r"(p), "+r"(first));
+  const Item<T> item(p, first, thread);
+  if (item.i >= count || item.row >= progress.rows) return;
+  float v[T::kGatedOuts];
+#pragma unroll
+  for (int e = 0; e < T::kGatedOuts; ++e) {
+    if (e == 0 || p == kMlpIn) {
+      v[e] = T::total(p, s.memory, item.i * T::unit_outs(p) + item.output(p, e), item.row) +
+             s.ends[thread].bias[e];
     }
-  } else if constexpr (P == kQkv) {
-    for (int at = thread; at < items; at += kWorkers) {
-      const int row = at / kOuts % kFewRows;
-      if (row >= progress.rows) continue;
-      const int i = at / (kOuts * kFewRows);
-      wire::put(w.qkv + row * 3 * kDim + unit_of(i) * kOuts + at % kOuts,
-                total(i, at % kOuts, row));
-    }
+  }
+  if (p == kMlpIn) {
+    T::put_gated(wire_of(a, layer, kGatedWire), item.row, item.unit, item.number, v);
+    return;
+  }
+  const float y = p == kQkv ? v[0] : s.ends[thread].held + v[0];
+  const int at = item.row * outs(p) + item.column(p);
+  if (p == kMlpOut && layer + 1 == a.count) {
+    a.y[at] = y;
   } else {
-    for (int at = thread; at < items / T::kGatedOuts; at += kWorkers) {
-      constexpr int kEach = kOuts / T::kGatedOuts;  // of a unit and row
-      const int row = at / kEach % kFewRows;
-      if (row >= progress.rows) continue;
-      const int i = at / (kEach * kFewRows);
-      T::put_gated(w, row, unit_of(i), at % kEach, [&](int o) { return total(i, o, row); });
-    }
+    wire::put(wire_of(a, layer, p == kQkv ? kQkvWire : p == kOut ? kMiddleWire : kEndWire) + at, y);
   }
 }
 
 template <typename T>
-__device__ void attend(Shared<T>& s, const Arguments& a, int layer, const Wires& w,
-                       Progress& progress) {
-  const auto emit = [&](int row, int channel, float v) { T::put_attended(w, row, channel, v); };
+__device__ void attend(Shared<T>& s, const Arguments& a, int layer, Progress& progress) {
+  float* const out = wire_of(a, layer, kAttendedWire);
+  const auto emit = [&](int row, int channel, float v) { T::put_attended(out, row, channel, v); };
+#pragma unroll 1
   for (int item = static_cast<int>(blockIdx.x); item < progress.rows * kHeads;
        item += static_cast<int>(gridDim.x)) {
     const int row = item / kHeads;
     const int head = item % kHeads;
-    if (a.layers[layer].space != 0) {
-      attend_variates(s.attention, progress.trimmed ? *a.last : *a.all, w.qkv, row, head, emit);
-    } else {
-      attend_time(s.attention, a, layer, w.qkv, row, head, emit);
-    }
+    const Sight sight = s.vectors[layer].space == 0
+                            ? sight_in_time(a, layer, row, head)
+                            : sight_of_variates(progress.trimmed ? *a.last : *a.all, row);
+    attend_row(s.attention, a.rotary, wire_of(a, layer, kQkvWire), sight, head, emit);
   }
   if (layer == a.last_time) {
     progress.trimmed = true;
@@ -140,29 +184,36 @@ __device__ void attend(Shared<T>& s, const Arguments& a, int layer, const Wires&
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant__ Arguments a) {
-#if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(1024) std::byte memory[];
   auto& s = *reinterpret_cast<Shared<T>*>(memory);
   if (threadIdx.x == 0) s.ring.initialise(T::kReaders);
+  if (threadIdx.x < static_cast<unsigned>(a.count)) {
+    s.vectors[threadIdx.x] = a.layers[threadIdx.x].vectors;
+  }
+  if (threadIdx.x < kProducts) {
+    const int units = T::units(static_cast<int>(threadIdx.x));
+    const int blocks = static_cast<int>(gridDim.x);
+    s.deals[threadIdx.x] = {units / blocks, units % blocks};
+  }
   __syncthreads();
-  if (threadIdx.x >= kWorkers) {  // weights do not wait for what ran before
-    if (threadIdx.x == kWorkers) stream_weights<T>(s, a);
-    return;
+  if (threadIdx.x >= kWorkers) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kStreamerRegisters));
+    // Weights do not wait for what ran before.
+    if (threadIdx.x < kWorkers + 32) stream_weights<T>(s, a);
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kWorkerRegisters));
+    begin_kernel();
+    Progress progress;
+    progress.rows = a.all->rows;
+#pragma unroll 1
+    for (int layer = 0; layer < a.count; ++layer) {
+#pragma unroll 1
+      for (int p = 0; p < kProducts; ++p) {
+        if (p == kOut) attend<T>(s, a, layer, progress);
+        multiply<T>(s, a, layer, p, progress);
+      }
+    }
   }
-  begin_kernel();
-  Progress progress;
-  progress.rows = a.all->rows;
-  const float* x = a.hidden;
-  for (int layer = 0; layer < a.count; ++layer) {
-    const Wires w = wires_of(a.wires, layer);
-    multiply<T, kQkv>(s, a, layer, x, w, progress);
-    attend<T>(s, a, layer, w, progress);
-    multiply<T, kOut>(s, a, layer, x, w, progress);
-    multiply<T, kMlpIn>(s, a, layer, x, w, progress);
-    multiply<T, kMlpOut>(s, a, layer, x, w, progress);
-    x = w.end;
-  }
-#endif
 }
 
 using Encode = decltype(&cuTensorMapEncodeTiled);
@@ -202,7 +253,7 @@ TensorMap describe(const DeviceMatrix& w) {
 
 bool fits(const Matrix& m, Product p, bool bf16) {
   const auto& w = *static_cast<const DeviceMatrix*>(m.weights);
-  return w.bf16 == bf16 && w.stored == outs(p) && w.in == ins(p) && w.pitch == w.in;
+  return w.bf16 == bf16 && w.bias != nullptr && w.stored == outs(p) && w.in == ins(p) && w.pitch == w.in;
 }
 
 template <typename T>
@@ -235,7 +286,7 @@ bool LayerStack::possible(std::span<const LayerWeights> stack, std::int32_t head
                           bool bf16, const Stream& s) {
   using namespace layers;
   constexpr std::size_t kShared = std::max(sizeof(Shared<Float32>), sizeof(Shared<Bfloat16>));
-  if (!s.overlap || s.processors < kLeastProcessors ||
+  if (!s.hopper || s.processors < kLeastProcessors ||
       static_cast<std::size_t>(s.shared_bytes) < kShared) {
     return false;
   }
@@ -259,11 +310,11 @@ LayerStack::LayerStack(std::span<const LayerWeights> stack, bool bf16)
     for (int p = 0; p < kProducts; ++p) {
       const auto& w = *static_cast<const DeviceMatrix*>(matrices[p]->weights);
       all[i].maps[p] = describe(w);
-      all[i].bias[p] = w.bias;
+      all[i].vectors.bias[p] = w.bias;
     }
-    all[i].norm[0] = static_cast<const float*>(stack[i].norm1);
-    all[i].norm[1] = static_cast<const float*>(stack[i].norm2);
-    all[i].space = stack[i].space ? 1 : 0;
+    all[i].vectors.norm[0] = static_cast<const float*>(stack[i].norm1);
+    all[i].vectors.norm[1] = static_cast<const float*>(stack[i].norm2);
+    all[i].vectors.space = stack[i].space ? 1 : 0;
     if (!stack[i].space) last_time_ = static_cast<std::int32_t>(i);
   }
   space_.reserve(stack.size());
