@@ -276,8 +276,9 @@ class Backend {
     return nullptr;
   }
   /// All layers over a context, of which nothing is cached, in one operation: hidden [rows][D] to
-  /// the last tokens y [lanes][D], with the bits of the operations below one by one; keys and values
-  /// are appended. `stack`: from prepare_layers(). false: nothing was done, take them one by one.
+  /// the last tokens y [lanes][D], with the bits of the operations below one by one; keys and
+  /// values are appended. `stack`: from prepare_layers(). false: nothing was done, take them one by
+  /// one.
   [[nodiscard]] virtual bool layers(const void* /*stack*/, const Batch& /*all*/,
                                     const Batch& /*last*/, const Rotary& /*rotary*/,
                                     std::span<const KvLayer> /*kv*/, const void* /*hidden*/,

@@ -67,8 +67,8 @@ TEST_P(CudaLayers, GiveTheBitsOfOneByOne) {
   const Model model = make();
   std::vector<OwnedSeries> owned;
   for (std::size_t i = 0; i < 9; ++i) owned.push_back(wave(i, 5 + i * 14));  // 1 to 8 tokens
-  owned.push_back(wave(20, 3, 7));                                          // 7 variates of one
-  owned.push_back(wave(21, 48, 2));                                         // 2 of three
+  owned.push_back(wave(20, 3, 7));                                           // 7 variates of one
+  owned.push_back(wave(21, 48, 2));                                          // 2 of three
   owned.push_back(wave(22, 20, 3));
   owned[10].groups = {0, 1};
   for (const std::size_t horizon : {9U, 40U}) {

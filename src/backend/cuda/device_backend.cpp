@@ -63,7 +63,7 @@ DeviceBackend::DeviceBackend(const CudaOptions& options)
   architecture_ = "sm_";
   architecture_ += std::to_string(properties.major * 10 + properties.minor);
   stream_.overlap = properties.major >= 9;
-  stream_.hopper = properties.major == 9 && properties.minor == 0;
+  stream_.hopper = properties.major == 9;
   stream_.shared_bytes = static_cast<int>(properties.sharedMemPerBlockOptin);
   stream_.processors = properties.multiProcessorCount;
   check(cudaStreamCreateWithFlags(&stream_.stream, cudaStreamNonBlocking), "stream");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel of all layers is made of, whatever its type: sizes, the wires between its blocks of
-// threads, who computes what, norm, attention.
+// What the kernel of all layers is made of, whatever its type: sizes, the wires between its blocks
+// of threads, who computes what, norm, attention.
 #pragma once
 
 #include <cstdint>
@@ -76,11 +76,11 @@ struct Arguments {
 
 /// Words between the phases of one layer: where each kind begins.
 enum Wire {
-  kQkvWire = 0,                                       // [rows][3][heads][64]
-  kAttendedWire = kQkvWire + kFewRows * 3 * kDim,     // laid out by the type of the products
-  kMiddleWire = kAttendedWire + kFewRows * kDim,      // [rows][dim], after the attention
-  kGatedWire = kMiddleWire + kFewRows * kDim,         // laid out by the type of the products
-  kEndWire = kGatedWire + kFewRows * kHidden,         // [rows][dim]
+  kQkvWire = 0,                                    // [rows][3][heads][64]
+  kAttendedWire = kQkvWire + kFewRows * 3 * kDim,  // laid out by the type of the products
+  kMiddleWire = kAttendedWire + kFewRows * kDim,   // [rows][dim], after the attention
+  kGatedWire = kMiddleWire + kFewRows * kDim,      // laid out by the type of the products
+  kEndWire = kGatedWire + kFewRows * kHidden,      // [rows][dim]
   kWireWords = kEndWire + kFewRows * kDim
 };
 
@@ -97,8 +97,8 @@ __device__ inline void sync_workers() {
   asm volatile("bar.sync 1, %0;" ::"n"(kWorkers) : "memory");
 }
 
-/// Units of work of the whole launch are dealt to the blocks of threads in turn. What a block has to
-/// know of a product for that: its units as so many rounds and a rest.
+/// Units of work of the whole launch are dealt to the blocks of threads in turn. What a block has
+/// to know of a product for that: its units as so many rounds and a rest.
 struct Deal {
   int rounds, rest;
 };
@@ -196,9 +196,9 @@ struct Rotation {
                                               e / 2);
     sine = *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.sine) + t * kHalf +
                                             e / 2);
-    const float4 f = *reinterpret_cast<const float4*>(
-        static_cast<const float*>(rotary.factor) +
-        (t - b.centre + rotary.positions) * kHalf + e % kHalf);
+    const float4 f =
+        *reinterpret_cast<const float4*>(static_cast<const float*>(rotary.factor) +
+                                         (t - b.centre + rotary.positions) * kHalf + e % kHalf);
     factor[0] = key ? 1.0F / f.x : f.x;
     factor[1] = key ? 1.0F / f.y : f.y;
     factor[2] = key ? 1.0F / f.z : f.z;

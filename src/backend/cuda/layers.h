@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All layers of the context pass in one launch, for few rows and the published model's widths: every
-// processor has one block of threads, which streams its share of all weights without a pause and
-// waits for nothing but the words that others compute.
+// All layers of the context pass in one launch, for few rows and the published model's widths:
+// every processor has one block of threads, which streams its share of all weights without a pause
+// and waits for nothing but the words that others compute.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the kernel of all layers in bfloat16, on tensor cores. A warp has one slice of k, whose
-// inputs it holds in registers as the tensor cores take them, and every other stage.
+// Products of the kernel of all layers in bfloat16, on tensor cores. A warp has one slice of k,
+// whose inputs it holds in registers as the tensor cores take them, and every other stage.
 #pragma once
 
 #include "backend/cuda/layers.cuh"
@@ -52,7 +52,8 @@ struct Bfloat16 {
   static __device__ void put_attended(float* wire, int row, int channel, float v) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const float next = __shfl_down_sync(~0U, v, 1);
-    if (lane % 2 == 0) wire::put(wire + word_at(row, channel + lane), __uint_as_float(pack(v, next)));
+    if (lane % 2 == 0)
+      wire::put(wire + word_at(row, channel + lane), __uint_as_float(pack(v, next)));
   }
 
   /// Outputs that one thread takes at the end of mlp_in: two gates and their values.
@@ -69,8 +70,7 @@ struct Bfloat16 {
   std::uint32_t x[kSets][kSteps][2];
 
   /// The inputs of product p into registers. All workers.
-  __device__ void take(int p, Memory& m, const float* from, const float* gain,
-                       int rows) {
+  __device__ void take(int p, Memory& m, const float* from, const float* gain, int rows) {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     if (p == kOut || p == kMlpOut) {
@@ -133,8 +133,8 @@ struct Bfloat16 {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     uint4 words[kSteps / 2] = {};
     if (lane / 4 < rows) {
-      wire::take_fours(
-          words, [&](int i) { return from + ((slice * (kSteps / 2) + i) * 32 + lane) * 4; });
+      wire::take_fours(words,
+                       [&](int i) { return from + ((slice * (kSteps / 2) + i) * 32 + lane) * 4; });
     }
 #pragma unroll
     for (int i = 0; i < kSteps / 2; ++i) {

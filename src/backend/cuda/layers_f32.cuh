@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the kernel of all layers in float32. What bounds them is the way from shared memory to
-// registers, so a thread holds the inputs of two rows in registers and reads each weight once for
-// both. A slice of k is then too long for one thread: two lanes have a half of it each, and the first
-// passes its sums on to the second, so that every chain still runs over its slice in order. The eight
-// slices side by side in a warp read different banks of a stage, because the copy engine has swizzled
-// it.
+// Products of the kernel of all layers in float32. What bounds them is the way from shared memory
+// to registers, so a thread holds the inputs of two rows in registers and reads each weight once
+// for both. A slice of k is then too long for one thread: two lanes have a half of it each, and the
+// first passes its sums on to the second, so that every chain still runs over its slice in order.
+// The eight slices side by side in a warp read different banks of a stage, because the copy engine
+// has swizzled it.
 #pragma once
 
 #include "backend/cuda/layers.cuh"
@@ -14,11 +14,11 @@ namespace toto::cuda::layers {
 
 struct Float32 {
   static constexpr int kReaders = kWorkers / 32;
-  static constexpr int kSlices = kDim / kSlice;           // of kDim inputs
-  static constexpr int kRows = 2;               // of a thread
-  static constexpr int kQuads = kSlice / 2 / 4;  // of sixteen bytes in half a slice
-  static constexpr int kSegment = 32;                     // floats of 128 bytes
-  static constexpr int kRowSegments = kDim / kSegment;    // of kDim inputs of one output
+  static constexpr int kSlices = kDim / kSlice;         // of kDim inputs
+  static constexpr int kRows = 2;                       // of a thread
+  static constexpr int kQuads = kSlice / 2 / 4;         // of sixteen bytes in half a slice
+  static constexpr int kSegment = 32;                   // floats of 128 bytes
+  static constexpr int kRowSegments = kDim / kSegment;  // of kDim inputs of one output
   static constexpr int kSlicePitch = kSlice + 4;
   static constexpr bool kReleasesLate = false;  // a product can have more stages than the ring
   static __device__ bool reads(int) { return true; }
@@ -56,12 +56,13 @@ struct Float32 {
     }
   };
 
-  /// Element (row, k) of the gated values: a thread of mlp_out reads its own sixteen bytes at a time.
+  /// Element (row, k) of the gated values: a thread of mlp_out reads its own sixteen bytes at a
+  /// time.
   static __device__ int gated_at(int row, int k) {
     const int slice = k / kSlice;
     const int quad = k % kSlice / 4;
-    const int thread = (slice / 8 * 2 + row / 4) * 32 + row % 4 / kRows * 16 + quad / kQuads * 8 +
-                       slice % 8;
+    const int thread =
+        (slice / 8 * 2 + row / 4) * 32 + row % 4 / kRows * 16 + quad / kQuads * 8 + slice % 8;
     return ((row % kRows * kQuads + quad % kQuads) * kWorkers + thread) * 4 + k % 4;
   }
 
@@ -81,8 +82,7 @@ struct Float32 {
   uint4 x[kRows][kQuads];
 
   /// The inputs of product p into registers. All workers.
-  __device__ void take(int p, Memory& m, const float* from, const float* gain,
-                       int rows) {
+  __device__ void take(int p, Memory& m, const float* from, const float* gain, int rows) {
     const Place at;
     const int thread = static_cast<int>(threadIdx.x);
     if (p == kMlpOut) {
@@ -92,9 +92,8 @@ struct Float32 {
       for (int r = 0; r < kRows; ++r) {
         own[r] = from + (at.row + r < rows ? r * kQuads * kWorkers + thread : thread & ~48) * 4;
       }
-      wire::take_fours(*reinterpret_cast<uint4(*)[kRows * kQuads]>(&x), [&](int i) {
-        return own[i / kQuads] + i % kQuads * kWorkers * 4;
-      });
+      wire::take_fours(*reinterpret_cast<uint4(*)[kRows * kQuads]>(&x),
+                       [&](int i) { return own[i / kQuads] + i % kQuads * kWorkers * 4; });
       sync_workers();
       return;
     }
@@ -112,8 +111,8 @@ struct Float32 {
     for (int r = 0; r < kRows; ++r) {
 #pragma unroll
       for (int i = 0; i < kQuads; ++i) {
-        x[r][i] = *reinterpret_cast<const uint4*>(
-            &m.x[at.row + r][at.slice][(at.half * kQuads + i) * 4]);
+        x[r][i] =
+            *reinterpret_cast<const uint4*>(&m.x[at.row + r][at.slice][(at.half * kQuads + i) * 4]);
       }
     }
   }
@@ -123,8 +122,8 @@ struct Float32 {
   __device__ void multiply(int p, Memory& m, Ring& ring, const std::byte* stages, Cursor& ring_at,
                            int units) const {
     const Place at;
-    // Twelve chunks of sixteen bytes in three runs of four; within a run the swizzle is an exclusive
-    // or with the address of its first.
+    // Twelve chunks of sixteen bytes in three runs of four; within a run the swizzle is an
+    // exclusive or with the address of its first.
     unsigned runs[3];
 #pragma unroll
     for (int i = 0; i < 3; ++i) {

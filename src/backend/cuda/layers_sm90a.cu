@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cuda/layers.h"
-
-#include <cuda.h>
-
 #include <algorithm>
 
+#include "backend/cuda/layers.h"
 #include "backend/cuda/layers_bf16.cuh"
 #include "backend/cuda/layers_f32.cuh"
-#include "toto/error.hpp"
+#include "backend/cuda/tensor_map.h"
 
 namespace toto::cuda {
 namespace layers {
 namespace {
 
-// Three groups of warps: two compute, and take over the registers of the third, of which one warp
-// streams weights.
-constexpr int kThreads = kWorkers + 128;
-constexpr int kWorkerRegisters = 232;
-constexpr int kStreamerRegisters = 40;
+constexpr int kThreads = kWorkers + 32;  // the last warp streams
 
 template <typename T>
 struct Shared {
@@ -64,8 +57,8 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
 
 /// The state of the workers.
 struct Progress {
-  Cursor ring;              // the next stage of this block
-  Cursor behind;            // the first stage that was not given back, and how many
+  Cursor ring;    // the next stage of this block
+  Cursor behind;  // the first stage that was not given back, and how many
   int unreleased = 0;
   Turn turn;
   int rows = 0;
@@ -197,11 +190,8 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
   }
   __syncthreads();
   if (threadIdx.x >= kWorkers) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kStreamerRegisters));
-    // Weights do not wait for what ran before.
-    if (threadIdx.x < kWorkers + 32) stream_weights<T>(s, a);
+    stream_weights<T>(s, a);  // weights do not wait for what ran before
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kWorkerRegisters));
     begin_kernel();
     Progress progress;
     progress.rows = a.all->rows;
@@ -216,22 +206,8 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
   }
 }
 
-using Encode = decltype(&cuTensorMapEncodeTiled);
-
-Encode encoder() {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  const cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found,
-                                                              12000, cudaEnableDefault, &result);
-  if (status != cudaSuccess || result != cudaDriverEntryPointSuccess) {
-    cudaGetLastError();
-    return nullptr;
-  }
-  return reinterpret_cast<Encode>(found);
-}
-
-/// A stage as a box of the matrix, swizzled. float32: rows of 128 bytes, whatever output they belong
-/// to. bfloat16: [k / 64][output][64].
+/// A stage as a box of the matrix, swizzled. float32: rows of 128 bytes, whatever output they
+/// belong to. bfloat16: [k / 64][output][64].
 TensorMap describe(const DeviceMatrix& w) {
   TensorMap map{};
   static_assert(sizeof map == sizeof(CUtensorMap));
@@ -241,7 +217,7 @@ TensorMap describe(const DeviceMatrix& w) {
   const cuuint64_t strides[2] = {w.bf16 ? ins * 2 : 128, 128};
   const cuuint32_t box[3] = {w.bf16 ? 64U : 32U, w.bf16 ? 16U : 192U, kDim / 64};
   const cuuint32_t steps[3] = {1, 1, 1};
-  const CUresult status = encoder()(
+  const CUresult status = tensor_map_encoder()(
       reinterpret_cast<CUtensorMap*>(&map),
       w.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32, w.bf16 ? 3 : 2,
       w.weights, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
@@ -253,7 +229,8 @@ TensorMap describe(const DeviceMatrix& w) {
 
 bool fits(const Matrix& m, Product p, bool bf16) {
   const auto& w = *static_cast<const DeviceMatrix*>(m.weights);
-  return w.bf16 == bf16 && w.bias != nullptr && w.stored == outs(p) && w.in == ins(p) && w.pitch == w.in;
+  return w.bf16 == bf16 && w.bias != nullptr && w.stored == outs(p) && w.in == ins(p) &&
+         w.pitch == w.in;
 }
 
 template <typename T>
@@ -297,7 +274,7 @@ bool LayerStack::possible(std::span<const LayerWeights> stack, std::int32_t head
   });
   const bool any_time =
       std::any_of(stack.begin(), stack.end(), [](const LayerWeights& l) { return !l.space; });
-  return sizes && any_time && encoder() != nullptr;
+  return sizes && any_time && tensor_map_encoder() != nullptr;
 }
 
 LayerStack::LayerStack(std::span<const LayerWeights> stack, bool bf16)
@@ -322,9 +299,9 @@ LayerStack::LayerStack(std::span<const LayerWeights> stack, bool bf16)
   wire_bytes_ = stack.size() * kWireWords * sizeof(float);
   check(cudaMalloc(&layers_, all.size() * sizeof(LayerOnDevice)), "weights");
   try {
-    check(cudaMemcpy(layers_, all.data(), all.size() * sizeof(LayerOnDevice),
-                     cudaMemcpyHostToDevice),
-          "weights");
+    check(
+        cudaMemcpy(layers_, all.data(), all.size() * sizeof(LayerOnDevice), cudaMemcpyHostToDevice),
+        "weights");
     check(cudaMalloc(&wires_, wire_bytes_), "memory");
   } catch (...) {
     cudaFree(layers_);

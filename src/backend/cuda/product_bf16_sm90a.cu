@@ -266,20 +266,10 @@ void choose(const ProductArgs& a, const Stream& s) {
   }
 }
 
-/// Whether this device is what the kernels are compiled for.
-bool is_hopper() {
-  int device = 0;
-  int major = 0;
-  check(cudaGetDevice(&device), "device");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "device");
-  return major == 9;
-}
-
 }  // namespace
 
 bool many_rows_bf16(const ProductArgs& a, const Stream& s) {
-  static const bool hopper = is_hopper();
-  if (!hopper || a.out % 4 != 0) return false;
+  if (!s.hopper || a.out % 4 != 0) return false;
   if (a.rows.count == 0) return true;
   switch (a.epilogue) {
     case Epilogue::store:

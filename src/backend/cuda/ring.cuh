@@ -62,10 +62,10 @@ struct Ring {
   /// By the thread that streams: waits until a stage is free and says what will arrive.
   __device__ void claim(const Cursor& at) {
     wait(&empty[at.slot], at.parity ^ 1U);
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(
-                     shared_address(&full[at.slot])),
-                 "r"(kStageBytes)
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(&full[at.slot])),
+        "r"(kStageBytes)
+        : "memory");
   }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps of matrices in bfloat16 for Hopper's copy engine.
+// Maps of matrices for Hopper's copy engine.
 #pragma once
 
 #include <cuda.h>
@@ -10,20 +10,27 @@
 
 namespace toto::cuda {
 
-/// [rows][pitch], of which `columns` count; beyond its edges there are zeros. Boxes of
-/// `box_columns` (128 bytes) by `box_rows` are swizzled as tensor cores want them.
-inline CUtensorMap tensor_map(const void* data, std::int64_t columns, std::int64_t rows,
-                              std::int64_t pitch, int box_columns, int box_rows) {
-  // The driver's function; the library is not linked to the driver.
+/// The driver's function that makes maps; the library is not linked to the driver. nullptr: it has
+/// none.
+inline auto tensor_map_encoder() {
   using Encode = decltype(&cuTensorMapEncodeTiled);
   static const auto encode = [] {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
-    check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
-                                           cudaEnableDefault, &found),
-          "tensor map");
-    return reinterpret_cast<Encode>(function);
+    const cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
+                                                                12000, cudaEnableDefault, &found);
+    if (status != cudaSuccess) cudaGetLastError();
+    return reinterpret_cast<Encode>(status == cudaSuccess ? function : nullptr);
   }();
+  return encode;
+}
+
+/// [rows][pitch], of which `columns` count; beyond its edges there are zeros. Boxes of
+/// `box_columns` (128 bytes) by `box_rows` are swizzled as tensor cores want them.
+inline CUtensorMap tensor_map(const void* data, std::int64_t columns, std::int64_t rows,
+                              std::int64_t pitch, int box_columns, int box_rows) {
+  const auto encode = tensor_map_encoder();
+  if (encode == nullptr) check(cudaErrorNotSupported, "tensor map");
   CUtensorMap map{};
   const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t strides[1] = {static_cast<cuuint64_t>(pitch) * 2};
