@@ -100,25 +100,31 @@ TOTO_HOST_DEVICE inline double reach_of_bracket(double q) {
   return (2 * q - 1) / std::sqrt(2 * q * (1 - q)) * kMargin;
 }
 
+/// The logit of level q, for a solver that works on such points.
+TOTO_HOST_DEVICE inline double logit_of(const Point& /*unused*/, double q) {
+  return std::log(q) - std::log1p(-q);
+}
+
 /// The x at level q, 0 < q < 1. `b` holds it; `nodes` are points spread over the bulk; evaluate(x)
-/// gives a Point and guess() a place to start from where the series says nothing.
-template <typename Evaluate, typename Guess>
-TOTO_HOST_DEVICE double solve(double q, Bracket b, const Point* nodes, int node_count,
+/// gives an At and guess() a place to start from where the series says nothing. At is Point, or
+/// what else has x, logit, radius and a step_to().
+template <typename At, typename Evaluate, typename Guess>
+TOTO_HOST_DEVICE double solve(double q, Bracket b, const At* nodes, int node_count,
                               const Evaluate& evaluate, const Guess& guess) {
   // At worst every second evaluation halves, and every second halving is one in the list of
   // doubles: 64 of those leave neighbours.
   constexpr int kMaxEvaluations = 4 * 64 + 4;
   constexpr double kEps = 0x1p-52;
-  const double target = std::log(q) - std::log1p(-q);
+  const double target = logit_of(nodes[0], q);
   const double rounding = 4 * kEps * larger(1.0, std::fabs(target));
   int nearest = 0;
   for (int i = 0; i < node_count; ++i) {
-    const Point& node = nodes[i];
+    const At& node = nodes[i];
     if (node.logit < target) b.low = larger(b.low, node.x);
     if (node.logit > target) b.high = smaller(b.high, node.x);
     if (std::fabs(node.logit - target) < std::fabs(nodes[nearest].logit - target)) nearest = i;
   }
-  Point at = nodes[nearest];
+  At at = nodes[nearest];
   double last_miss = HUGE_VAL;
   bool guessed = false;
   bool halve_doubles = false;

@@ -23,6 +23,13 @@
 
 #include "core/philox.h"
 
+// A device fetches instructions from far away: there, a loop that runs seldom stays short.
+#ifdef __CUDA_ARCH__
+#define TOTO_SHORT_LOOP _Pragma("unroll 4")
+#else
+#define TOTO_SHORT_LOOP
+#endif
+
 namespace toto::student_t {
 
 inline constexpr int kTerms = 24;         // coefficients kept for one df
@@ -37,6 +44,18 @@ struct Value {
   double upper = 0;
 };
 
+/// a / b, where neither b nor its inverse is near the end of the range.
+TOTO_HOST_DEVICE inline double quotient(double a, double b) {
+#ifdef __CUDA_ARCH__
+  double r = 0;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(b));
+  const double e = __fma_rn(-b, r, 1.0);
+  return a * __fma_rn(r, __fma_rn(e, e, e), r);
+#else
+  return a / b;
+#endif
+}
+
 /// The polynomial in v: its kTerms coefficients. Returns its value at 1.
 TOTO_HOST_DEVICE inline double series_coefficients(double m, double* c) {
   constexpr int kWeights = 14;
@@ -49,8 +68,9 @@ TOTO_HOST_DEVICE inline double series_coefficients(double m, double* c) {
   const int positive = static_cast<int>(std::ceil(m));
   double b = 1.0;
   double sum = 0.0;
+  TOTO_SHORT_LOOP
   for (int k = 0; k < kTerms; ++k) {
-    if (k > 0) b *= (m - k) / (m + k);
+    if (k > 0) b *= quotient(m - k, m + k);
     const int alternating = k - positive;
     const double share = alternating < 0 ? 1.0 : alternating < kWeights ? weight[alternating] : 0.0;
     c[k] = b * share;
@@ -76,8 +96,9 @@ TOTO_HOST_DEVICE inline double normal_coefficients(double df, double* c) {
                                  -5.6900718339421876409e-10,
                                  -6.3372301556671302380e-12};
   double next = 0.0;
+  TOTO_SHORT_LOOP
   for (int k = kTerms - 1; k >= 0; --k) {
-    c[k] = next = k + 1 < kPowers ? h[k + 1] + (2 * k + 3) * next / df : 0.0;
+    c[k] = next = k + 1 < kPowers ? h[k + 1] + quotient((2 * k + 3) * next, df) : 0.0;
   }
   return h[0] + next / df;
 }
@@ -112,8 +133,9 @@ TOTO_HOST_DEVICE inline double far_tail(double df, double pdf, double t) {
   const double v = df * e * e;
   double term = 1.0;
   double sum = 1.0;
+  TOTO_SHORT_LOOP
   for (int k = 1; k < kFarTerms; ++k) {
-    term *= v * (m - k) / (m + k);
+    term *= quotient(v * (m - k), m + k);
     sum += term;
   }
   return pdf * (2.0 * r2 * e / df) * sum;
@@ -124,18 +146,22 @@ TOTO_HOST_DEVICE inline double near_tail(double df, double pdf, double ratio, do
   return 0.5 * std::erfc(std::sqrt(0.5 * df * u2)) + pdf * std::sqrt((1.0 + ratio) * u2 / df) * r;
 }
 
-/// Density and upper tail at t of a distribution made ready. 0 <= t <= kMaxT.
-TOTO_HOST_DEVICE inline Value evaluate(double df, double pdf0, const double* c, double t) {
+/// evaluate() for large df alone.
+TOTO_HOST_DEVICE inline Value evaluate_large(double df, double pdf0, const double* c, double t) {
   const double ratio = t * t / df;
   const double u2 = std::log1p(ratio);
   const double pdf = pdf0 * std::exp(-0.5 * (df + 1.0) * u2);
-  if (df < kLargeDf) {
-    const double r2 = df + t * t;
-    const double e = 1.0 / (std::sqrt(r2) + t);
-    return {pdf, pdf * (2.0 * r2 * e / df) * polynomial(c, df * e * e)};
-  }
   if (ratio > kFar) return {pdf, far_tail(df, pdf, t)};
   return {pdf, near_tail(df, pdf, ratio, u2, polynomial(c, u2))};
+}
+
+/// Density and upper tail at t of a distribution made ready. 0 <= t <= kMaxT.
+TOTO_HOST_DEVICE inline Value evaluate(double df, double pdf0, const double* c, double t) {
+  if (!(df < kLargeDf)) return evaluate_large(df, pdf0, c, t);
+  const double pdf = pdf0 * std::exp(-0.5 * (df + 1.0) * std::log1p(t * t / df));
+  const double r2 = df + t * t;
+  const double e = 1.0 / (std::sqrt(r2) + t);
+  return {pdf, pdf * (2.0 * r2 * e / df) * polynomial(c, df * e * e)};
 }
 
 /// The same from nothing. 2 <= df; above kMaxDf it is taken as kMaxDf.
