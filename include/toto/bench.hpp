@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,19 +44,45 @@ struct BenchOptions {
   std::function<void(std::string_view what)> progress;
 };
 
+/// What a timed forecast cost on a device, on average; all 0 without one.
+struct DeviceCost {
+  double graph_replays = 0;
+  double graph_launches = 0;  ///< kernels; a forecast of several graphs counts the last one for all
+  double graph_captures = 0;
+  double graph_fallbacks = 0;
+  double host_reads = 0;
+};
+
 struct BenchRow {
   std::string workload, subject;
+  bool on_device = false;  ///< shares are of what the device can do (MachineRates::device)
   std::size_t runs = 0;
   double median = 0, p95 = 0, p99 = 0, fastest = 0;  ///< seconds
   double device_median = 0, device_p99 = 0;          ///< of it on the device, by events; 0: none
   double variation = 0;                              ///< standard deviation / mean
   double operations = 0;                             ///< of one forecast; a multiply-add is two
   double weight_bytes = 0;                           ///< of one forecast
-  double percent_of_compute = 0;  ///< of the measured multiply-add rate of the type, at the median
-  double percent_of_memory = 0;   ///< of the best measured read rate, at the median
+  /// Of the measured multiply-add rate of the type, at the median. On a device: of the rate of the
+  /// library's own products there, at device_median, or at the median where no graph was timed.
+  /// 0: what it would be a share of was not measured.
+  double percent_of_compute = 0;
+  double percent_of_memory = 0;  ///< the same of the best read rate; on a device of its copy rate
   double series_per_second = 0;
   std::uint64_t peak_rss = 0;  ///< bytes, of the process while this row ran
-  Counters counters;           ///< after all runs
+  DeviceCost per_forecast;
+  Counters counters;  ///< after all runs
+};
+
+/// A device, and what it was measured to do by its own clock. 0: its memory did not suffice.
+struct DeviceRates {
+  std::string name;
+  std::string driver;  ///< its release and what CUDA it has
+  std::string architecture;
+  /// The measured rate of the library's own product on a large matrix, in operations (a
+  /// multiply-add is two). Not the most that the device can do: cuBLAS reaches more.
+  double float32_product_per_second = 0;
+  double bfloat16_product_per_second = 0;
+  double copy_bytes_per_second = 0;  ///< within the device; bytes read plus written
 };
 
 struct MachineRates {
@@ -68,6 +95,7 @@ struct MachineRates {
   double usual_read_bytes_per_second = 0;  ///< in the median: neighbours share the memory
   double jitter = 1;  ///< p99 / p50 of a loop of 5 ms that reads no memory: what this machine does
                       ///< to any program
+  std::optional<DeviceRates> device;  ///< where one was used
 };
 
 struct BenchReport {
@@ -76,12 +104,13 @@ struct BenchReport {
   std::vector<BenchRow> rows;
 };
 
-/// Measures this machine with the threads and instructions of the cpu backend. About three seconds.
+/// Measures this machine with the threads and instructions of the cpu backend, and no device. About
+/// three seconds.
 MachineRates measure_machine(int threads = 0);
 
 /// Subjects take turns within each workload, after one forecast each to warm up. Series are made
-/// from a fixed formula. Ceilings are measured in the same run, before and after, and the better
-/// one counts.
+/// from a fixed formula. Ceilings, of a device too where a subject runs on one, are measured in the
+/// same run, before and after, and the better one counts.
 BenchReport run_bench(std::span<const Workload> workloads, std::span<const BenchSubject> subjects,
                       const BenchOptions& options);
 

@@ -8,7 +8,9 @@
 #include <numeric>
 
 #include "backend/cpu/ceilings.h"
+#include "backend/cuda/cuda_backend.h"
 #include "bench/process.h"
+#include "bench/report.h"
 #include "core/cpu_info.h"
 #include "model/model_impl.h"
 
@@ -59,8 +61,25 @@ struct Runner {
   std::vector<double> device_seconds;
   double total = 0;
   double operations = 0, weight_bytes = 0;  // of one forecast
+  DeviceCost device_cost;                   // of all of them
   bool bfloat16 = false;
+  bool on_device = false;
 };
+
+/// What happened between two readings of the counters, one forecast apart.
+void add(DeviceCost& cost, const Counters& before, const Counters& after) {
+  const auto replays = static_cast<double>(after.graph_replays - before.graph_replays);
+  cost.graph_replays += replays;
+  cost.graph_launches += replays * static_cast<double>(after.graph_launches);
+  cost.graph_captures += static_cast<double>(after.graph_captures - before.graph_captures);
+  cost.graph_fallbacks += static_cast<double>(after.graph_fallbacks - before.graph_fallbacks);
+  cost.host_reads += static_cast<double>(after.host_reads - before.host_reads);
+}
+
+DeviceCost divided(const DeviceCost& cost, double n) {
+  return {cost.graph_replays / n, cost.graph_launches / n, cost.graph_captures / n,
+          cost.graph_fallbacks / n, cost.host_reads / n};
+}
 
 double quantile(const std::vector<double>& sorted, double q) {
   return sorted[static_cast<std::size_t>(std::lround(q * static_cast<double>(sorted.size() - 1)))];
@@ -90,12 +109,9 @@ BenchRow summarise(const Workload& workload, Runner& runner, const MachineRates&
   row.variation = s.size() > 1 ? std::sqrt(squares / (n - 1)) / mean : 0;
   row.operations = runner.operations;
   row.weight_bytes = runner.weight_bytes;
-  const double peak = runner.bfloat16 ? machine.bfloat16_per_second : machine.float32_per_second;
-  row.percent_of_compute = 100 * runner.operations / row.median / peak;
-  row.percent_of_memory = 100 * runner.weight_bytes / row.median / machine.read_bytes_per_second;
-  if (row.device_median > 0) {  // those are the ceilings of the processor, not of the device
-    row.percent_of_compute = row.percent_of_memory = 0;
-  }
+  row.on_device = runner.on_device;
+  if (runner.on_device) row.per_forecast = divided(runner.device_cost, n);
+  set_shares(row, machine, runner.bfloat16);
   row.series_per_second = static_cast<double>(workload.series) / row.median;
   row.peak_rss = rss;
   row.counters = runner.forecaster->counters();
@@ -110,6 +126,24 @@ void raise(MachineRates& machine, const MachineRates& again) {
   machine.usual_read_bytes_per_second =
       (machine.usual_read_bytes_per_second + again.usual_read_bytes_per_second) / 2;
   machine.jitter = std::min(machine.jitter, again.jitter);
+}
+
+DeviceRates measure_device() {
+  const DeviceCeilings c = cuda_ceilings();
+  return {c.device, c.driver, c.architecture, c.f32_flops, c.bf16_flops, c.copy_bytes};
+}
+
+void raise(DeviceRates& device, const DeviceRates& again) {
+  const auto better = [&](double DeviceRates::*rate) {
+    device.*rate = std::max(device.*rate, again.*rate);
+  };
+  better(&DeviceRates::float32_product_per_second);
+  better(&DeviceRates::bfloat16_product_per_second);
+  better(&DeviceRates::copy_bytes_per_second);
+}
+
+bool on_device(const BenchSubject& subject) {
+  return subject.model.impl().net->backend().name() == "cuda";
 }
 
 struct Measured {
@@ -132,6 +166,7 @@ Measured measure(const Workload& workload, std::span<const BenchSubject> subject
     runner.forecaster = std::make_unique<Forecaster>(subject.model);
     runner.out.resize(workload.series);
     runner.bfloat16 = subject.model.impl().net->backend().weight_size() < 4;
+    runner.on_device = on_device(subject);
     if (options.progress) options.progress(workload.name + ", " + subject.label);
     reset_peak_rss();
     runner.forecaster->warm_up(options.warmup, forecast);
@@ -144,12 +179,14 @@ Measured measure(const Workload& workload, std::span<const BenchSubject> subject
   for (std::size_t run = 0; run < std::max<std::size_t>(options.runs, 1); ++run) {
     for (Runner& runner : result.runners) {
       if (run >= 3 && runner.total > options.max_seconds) continue;
-      const double device_before = runner.forecaster->counters().device_seconds;
+      const Counters before = runner.forecaster->counters();
       const auto start = Clock::now();
       runner.forecaster->forecast(inputs.series, forecast, runner.out);
       runner.seconds.push_back(seconds_since(start));
-      const double on_device = runner.forecaster->counters().device_seconds - device_before;
-      if (on_device > 0) runner.device_seconds.push_back(on_device);
+      const Counters after = runner.forecaster->counters();
+      const double device_seconds = after.device_seconds - before.device_seconds;
+      if (device_seconds > 0) runner.device_seconds.push_back(device_seconds);
+      add(runner.device_cost, before, after);
       runner.total += runner.seconds.back();
     }
   }
@@ -181,11 +218,16 @@ BenchReport run_bench(std::span<const Workload> workloads, std::span<const Bench
   report.model = subjects.front().model.info().name;
   const int threads = subjects.front().model.impl().net->backend().workers();
   report.machine = measure_machine(threads);
+  if (std::any_of(subjects.begin(), subjects.end(), on_device)) {
+    if (options.progress) options.progress("what the device can do");
+    report.machine.device = measure_device();
+  }
   std::vector<Measured> measured;
   for (const Workload& workload : workloads) {
     measured.push_back(measure(workload, subjects, options));
   }
   raise(report.machine, measure_machine(threads));
+  if (report.machine.device) raise(*report.machine.device, measure_device());
   for (Measured& m : measured) {
     for (std::size_t i = 0; i < m.runners.size(); ++i) {
       report.rows.push_back(summarise(m.workload, m.runners[i], report.machine, m.rss[i]));

@@ -4,8 +4,8 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "bench/report.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "core/input_file.h"
@@ -15,8 +15,6 @@
 
 namespace toto::cli {
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr std::uint64_t kSyntheticSeed = 8;
 constexpr std::size_t kMaxReport = std::size_t{64} << 20;
@@ -35,81 +33,6 @@ struct BenchRequest {
   bool json = false;
   std::string compare;
 };
-
-ordered_json to_json(const BenchReport& report) {
-  const MachineRates& m = report.machine;
-  ordered_json rows = ordered_json::array();
-  for (const BenchRow& r : report.rows) {
-    rows.push_back({{"workload", r.workload},
-                    {"subject", r.subject},
-                    {"runs", r.runs},
-                    {"median_ms", r.median * 1e3},
-                    {"p95_ms", r.p95 * 1e3},
-                    {"p99_ms", r.p99 * 1e3},
-                    {"fastest_ms", r.fastest * 1e3},
-                    {"device_median_ms", r.device_median * 1e3},
-                    {"device_p99_ms", r.device_p99 * 1e3},
-                    {"coefficient_of_variation", r.variation},
-                    {"series_per_second", r.series_per_second},
-                    {"operations", r.operations},
-                    {"weight_bytes", r.weight_bytes},
-                    {"percent_of_compute", r.percent_of_compute},
-                    {"percent_of_memory", r.percent_of_memory},
-                    {"peak_rss_mib", static_cast<double>(r.peak_rss) / (1 << 20)},
-                    {"counters", ordered_json::parse(to_json(r.counters))}});
-  }
-  return {{"model", report.model},
-          {"machine",
-           {{"processor", m.processor},
-            {"isa", m.isa},
-            {"threads", m.threads},
-            {"float32_gflops", m.float32_per_second / 1e9},
-            {"bfloat16_gflops", m.bfloat16_per_second / 1e9},
-            {"read_gb_per_second", m.read_bytes_per_second / 1e9},
-            {"usual_read_gb_per_second", m.usual_read_bytes_per_second / 1e9},
-            {"jitter", m.jitter}}},
-          {"rows", rows}};
-}
-
-/// The median of the same row in an earlier report; 0 where there is none.
-double earlier(const nlohmann::json& report, const BenchRow& row) {
-  for (const auto& r : report.value("rows", nlohmann::json::array())) {
-    if (r.value("workload", "") == row.workload && r.value("subject", "") == row.subject) {
-      return r.value("median_ms", 0.0) / 1e3;
-    }
-  }
-  return 0;
-}
-
-std::string to_text(const BenchReport& report, const nlohmann::json* before) {
-  const MachineRates& m = report.machine;
-  std::string text = fmt::format(
-      "{}, {}, {} threads: {:.0f} GFLOP/s float32, {:.0f} bfloat16, {:.1f} GB/s read at "
-      "best and {:.1f} usually, p99/p50 of an empty loop {:.2f}\nmodel {}\n\n",
-      m.processor, m.isa, m.threads, m.float32_per_second / 1e9, m.bfloat16_per_second / 1e9,
-      m.read_bytes_per_second / 1e9, m.usual_read_bytes_per_second / 1e9, m.jitter, report.model);
-  text += fmt::format("{:22} {:26} {:>5} {:>11} {:>9} {:>9} {:>6} {:>10} {:>9} {:>8} {:>8}{}\n",
-                      "workload", "as", "runs", "median ms", "p95", "p99", "spread", "series/s",
-                      "% compute", "% memory", "RSS MiB", before != nullptr ? "   before" : "");
-  for (const BenchRow& r : report.rows) {
-    text += fmt::format(
-        "{:22} {:26} {:>5} {:>11.2f} {:>9.2f} {:>9.2f} {:>5.1f}% {:>10.1f} {:>8.1f}% {:>7.1f}% "
-        "{:>8.0f}",
-        r.workload, r.subject, r.runs, r.median * 1e3, r.p95 * 1e3, r.p99 * 1e3, 100 * r.variation,
-        r.series_per_second, r.percent_of_compute, r.percent_of_memory,
-        static_cast<double>(r.peak_rss) / (1 << 20));
-    if (before != nullptr) {
-      const double was = earlier(*before, r);
-      text += was > 0 ? fmt::format("   {:.2f} x", was / r.median) : "         -";
-    }
-    if (r.device_median > 0) {
-      text += fmt::format("\n{:22} {:26} {:>5} {:>11.3f} {:>9} {:>9.3f}", "", "  on the device", "",
-                          r.device_median * 1e3, "", r.device_p99 * 1e3);
-    }
-    text += "\n";
-  }
-  return text;
-}
 
 template <typename T>
 std::vector<T> parse_all(const std::vector<std::string>& words, T (*parse)(const SettingsFlags&),
@@ -175,8 +98,8 @@ ExitStatus run(const BenchRequest& request, const Session& session) {
   if (!request.warmup.empty()) options.warmup = parse_warmup(request.warmup);
   options.progress = [&](std::string_view what) { note(session, what); };
   const BenchReport report = run_bench(workloads, subjects, options);
-  print(request.json ? to_json(report).dump(2) + "\n"
-                     : to_text(report, before ? &*before : nullptr));
+  print(request.json ? bench_json(report).dump(2) + "\n"
+                     : bench_text(report, before ? &*before : nullptr));
   return ExitStatus::ok;
 }
 
@@ -187,8 +110,9 @@ void add_bench(CLI::App& app, Session& session) {
   CLI::App* const command = add_command(
       app, session, "bench",
       "Measures forecasts and what this machine can do at best. Without --model it runs the "
-      "published "
-      "architecture with synthetic weights.",
+      "published architecture with synthetic weights. With a device, % compute is a share of the "
+      "measured rate of the library's own product on a large matrix there (cuBLAS reaches more) "
+      "and % memory of the measured rate of copies within it, both of the time on the device.",
       "  toto bench\n"
       "  toto bench a b c --mode eager,default,reduce-overhead --dtype float32,bfloat16\n"
       "  toto bench 50x1x512x7x4096 --json > now.json\n"

@@ -56,6 +56,7 @@ TEST(Bench, ReportsEverySubjectOfEveryWorkload) {
   EXPECT_GT(report.machine.usual_read_bytes_per_second, 1e8);
   EXPECT_LE(report.machine.usual_read_bytes_per_second, report.machine.read_bytes_per_second);
   EXPECT_GE(report.machine.jitter, 1);
+  EXPECT_FALSE(report.machine.device);
   ASSERT_EQ(report.rows.size(), 4U);
   std::set<std::pair<std::string, std::string>> names;
   for (const BenchRow& row : report.rows) {
@@ -76,6 +77,41 @@ TEST(Bench, ReportsEverySubjectOfEveryWorkload) {
   // eager runs the context once for every trajectory that is drawn, a plan once.
   EXPECT_GT(report.rows[2].operations, 2 * report.rows[3].operations);
   EXPECT_EQ(report.rows[3].counters.plan_builds, 1U);  // by the shape to warm up for
+}
+
+TEST(Bench, OnADeviceReportsSharesOfWhatItCanDo) {
+  if (const std::string why = cuda_unavailable(); !why.empty()) GTEST_SKIP() << why;
+  LoadOptions graph, eager;
+  graph.backend = eager.backend = "cuda";
+  eager.mode = Mode::eager;
+  graph.threads = eager.threads = 1;
+  const BenchSubject subjects[] = {{"graph", Model::load(ModelQuery{}, graph)},
+                                   {"eager", Model::load(ModelQuery{}, eager)}};
+  const Workload workloads[] = {parse_workload("3x1x64x8")};
+  BenchOptions options;
+  options.runs = 4;
+  const BenchReport report = run_bench(workloads, subjects, options);
+  ASSERT_TRUE(report.machine.device);
+  EXPECT_GT(report.machine.device->float32_product_per_second, 0);
+  EXPECT_GT(report.machine.device->copy_bytes_per_second, 0);
+  ASSERT_EQ(report.rows.size(), 2U);
+  for (const BenchRow& row : report.rows) {
+    EXPECT_TRUE(row.on_device);
+    EXPECT_GT(row.percent_of_compute, 0);
+    EXPECT_GT(row.percent_of_memory, 0);
+    EXPECT_LT(row.percent_of_compute, 100);
+    EXPECT_LT(row.percent_of_memory, 100);
+    EXPECT_EQ(row.per_forecast.graph_fallbacks, 0);
+    EXPECT_EQ(row.per_forecast.graph_captures, 0);  // before the timed ones
+  }
+  const BenchRow& recorded = report.rows[0];
+  EXPECT_GT(recorded.device_median, 0);
+  EXPECT_LE(recorded.device_median, recorded.median);
+  EXPECT_EQ(recorded.per_forecast.graph_replays, 1);
+  EXPECT_GT(recorded.per_forecast.graph_launches, 1);
+  EXPECT_EQ(recorded.per_forecast.host_reads, 0);
+  EXPECT_EQ(report.rows[1].device_median, 0);
+  EXPECT_EQ(report.rows[1].per_forecast.graph_launches, 0);
 }
 
 }  // namespace

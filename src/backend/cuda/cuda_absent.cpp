@@ -6,11 +6,18 @@
 
 namespace toto {
 
-std::string cuda_unavailable() { return "this build of toto has no CUDA backend"; }
-std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& /*options*/) {
+namespace {
+
+[[noreturn]] void refuse() {
   throw Error(ExitStatus::device_unavailable, "device_unavailable", cuda_unavailable(), {},
               "use --device cpu, or build with cmake --preset cuda");
 }
+
+}  // namespace
+
+std::string cuda_unavailable() { return "this build of toto has no CUDA backend"; }
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& /*options*/) { refuse(); }
+DeviceCeilings cuda_ceilings() { refuse(); }
 
 }  // namespace toto
 #endif

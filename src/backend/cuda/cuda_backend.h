@@ -26,4 +26,21 @@ std::string cuda_unavailable();
 /// Throws Error device_unavailable (69).
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);
 
+/// What the device is and what it does at best, by its own clock. 0: not measured, because memory
+/// did not suffice.
+struct DeviceCeilings {
+  std::string device;        // as it calls itself
+  std::string driver;        // its release and what CUDA it has
+  std::string architecture;  // "sm_90"
+  // Of this backend's own products, the better of two large ones on random data, operations per
+  // second (a multiply-add is two). Not the most that the device can do: cuBLAS reaches more.
+  double f32_flops = 0;
+  double bf16_flops = 0;
+  double copy_bytes = 0;  // copied within the device: bytes read plus written, per second
+};
+
+/// Takes about a second, 0.3 GiB of the device's memory for the products and up to 2 GiB, at most
+/// half of what is free, for the copies. Throws Error device_unavailable (69), device_failed (70).
+DeviceCeilings cuda_ceilings();
+
 }  // namespace toto
