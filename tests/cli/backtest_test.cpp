@@ -194,7 +194,7 @@ TEST_F(Backtest, KilledAtTwentyMomentsItEndsWithTheSameBytes) {
   };
   const auto begun = std::chrono::steady_clock::now();
   ASSERT_EQ(run(with("whole")).status, 0);
-  const auto took = std::chrono::steady_clock::now() - begun;
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   std::mt19937 random(7);
   std::uniform_real_distribution<double> share(0, 1);
   int killed = 0;
@@ -211,10 +211,12 @@ TEST_F(Backtest, KilledAtTwentyMomentsItEndsWithTheSameBytes) {
     const pid_t process = start(with("parts"));
     std::this_thread::sleep_for(took * share(random));
     kill(process, SIGKILL);
-    // A run that was faster has done everything; the next ones begin again.
+    // A run that was faster has done everything; the next ones begin again. The first one may have
+    // been slow for others on the machine.
     if (wait(process).status == 128 + SIGKILL) {
       ++killed;
     } else {
+      took *= 0.8;
       std::filesystem::remove_all(path("parts"));
     }
   }
