@@ -3,6 +3,8 @@
 // of threads, who computes what, norm, attention.
 #pragma once
 
+#include <cuda.h>
+
 #include <cstdint>
 
 #include "backend/cuda/attend.cuh"
@@ -28,10 +30,6 @@ __host__ __device__ constexpr int outs(int p) {
 }
 __host__ __device__ constexpr int ins(int p) { return p == kMlpOut ? kHidden : kDim; }
 
-struct alignas(64) TensorMap {
-  std::uint64_t words[16];
-};
-
 /// What there is of a layer besides its matrices.
 struct Vectors {
   const float* bias[kProducts];
@@ -41,7 +39,7 @@ struct Vectors {
 
 /// One layer, in the device's memory.
 struct LayerOnDevice {
-  TensorMap maps[kProducts];
+  CUtensorMap maps[kProducts];
   Vectors vectors;
 };
 

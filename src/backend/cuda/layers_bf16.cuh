@@ -33,9 +33,9 @@ struct Bfloat16 {
     alignas(16) float part[kMostParts * kFewRows * kOutputs];  // [unit][slice][row][output]
   };
 
-  static __device__ void stream(void* to, const TensorMap* map, int unit, int stage,
+  static __device__ void stream(void* to, const CUtensorMap& map, int unit, int stage,
                                 std::uint64_t* full) {
-    stream_box(to, map, 0, unit * kOutputs, stage * (kDim / 64), full);
+    copy_tile(to, map, 0, unit * kOutputs, stage * (kDim / 64), full);
   }
 
   /// The word with elements (row, k) and (row, k + 1) of inputs that lie as a warp loads them.

@@ -35,9 +35,9 @@ struct Float32 {
     alignas(16) float part[kMostUnits * 8 * kFewRows * kSlices];  // [unit][output][row][slice]
   };
 
-  static __device__ void stream(void* to, const TensorMap* map, int unit, int,
+  static __device__ void stream(void* to, const CUtensorMap& map, int unit, int,
                                 std::uint64_t* full) {
-    stream_box(to, map, 0, unit * 8 * kRowSegments, full);
+    copy_tile(to, map, 0, unit * 8 * kRowSegments, full);
   }
 
   /// The place of this thread.

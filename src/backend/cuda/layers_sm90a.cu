@@ -45,7 +45,7 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
       for (int i = 0; i < count; ++i) {
         for (int stage = 0; stage < T::stages_of(p); ++stage) {
           s.ring.claim(at);
-          T::stream(s.stages + at.slot * kStageBytes, &l.maps[p], unit, stage,
+          T::stream(s.stages + at.slot * kStageBytes, l.maps[p], unit, stage,
                     &s.ring.full[at.slot]);
           at.advance();
         }
@@ -208,9 +208,8 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
 
 /// A stage as a box of the matrix, swizzled. float32: rows of 128 bytes, whatever output they
 /// belong to. bfloat16: [k / 64][output][64].
-TensorMap describe(const DeviceMatrix& w) {
-  TensorMap map{};
-  static_assert(sizeof map == sizeof(CUtensorMap));
+CUtensorMap describe(const DeviceMatrix& w) {
+  CUtensorMap map{};
   const auto outs = static_cast<cuuint64_t>(w.stored);
   const auto ins = static_cast<cuuint64_t>(w.in);
   const cuuint64_t sizes[3] = {w.bf16 ? 64U : 32U, w.bf16 ? outs : outs * ins / 32, ins / 64};
@@ -218,9 +217,8 @@ TensorMap describe(const DeviceMatrix& w) {
   const cuuint32_t box[3] = {w.bf16 ? 64U : 32U, w.bf16 ? 16U : 192U, kDim / 64};
   const cuuint32_t steps[3] = {1, 1, 1};
   const CUresult status = tensor_map_encoder()(
-      reinterpret_cast<CUtensorMap*>(&map),
-      w.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32, w.bf16 ? 3 : 2,
-      w.weights, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      &map, w.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+      w.bf16 ? 3 : 2, w.weights, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) check(cudaErrorInvalidValue, "tensor map");

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hopper's own instructions (sm_90a): tensor core steps of a whole warpgroup on tiles in shared
-// memory, copies of tiles by the copy engine, barriers that count what it has copied. A chain of
-// these steps gives the bits of a chain of mma.cuh's: sixteen products at a time either way.
+// memory. A chain of these steps gives the bits of a chain of mma.cuh's: sixteen products at a time
+// either way.
 #pragma once
-
-#include <cuda.h>
 
 #include <cstdint>
 
-namespace toto::cuda {
+#include "backend/cuda/copy_engine.cuh"
 
-__device__ inline std::uint32_t shared_address(const void* p) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
+namespace toto::cuda {
 
 /// A tile of rows of 128 bytes, in the copy engine's swizzle of 128 bytes: the address counts
 /// sixteens of bytes, as does the distance between groups of eight rows.
@@ -88,46 +84,6 @@ __device__ inline void multiply_add_group(float (&c)[N / 2], std::uint64_t a, st
 #undef TOTO_NAMES_16_48
 #undef TOTO_NAMES_32_64
 #undef TOTO_STEP
-
-/// Barriers in shared memory: a phase ends when so many have arrived and all announced bytes have.
-__device__ inline void make_barrier(std::uint64_t* barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
-               "r"(arrivals)
-               : "memory");
-}
-__device__ inline void publish_barriers() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-__device__ inline void expect_bytes(std::uint64_t* barrier, int bytes) {
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-      "r"(bytes)
-      : "memory");
-}
-__device__ inline void arrive(std::uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-               : "memory");
-}
-__device__ inline void wait_barrier(std::uint64_t* barrier, int parity) {
-  asm volatile(
-      "{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;"
-      "@!done bra again;}" ::"r"(shared_address(barrier)),
-      "r"(parity)
-      : "memory");
-}
-
-/// A box of a map to shared memory, whose barrier counts the bytes.
-__device__ inline void copy_tile(void* to, const CUtensorMap& map, int column, int row,
-                                 std::uint64_t* barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
-      "l"(&map), "r"(column), "r"(row), "r"(shared_address(barrier))
-      : "memory");
-}
-__device__ inline void prefetch_map(const CUtensorMap& map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
-}
 
 template <int Registers>
 __device__ inline void take_registers() {
