@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "backend/cuda/cuda_backend.h"
+#include "needs_device.h"
 #include "requests.h"
 
 namespace toto {
@@ -15,9 +15,6 @@ using test::expect_same;
 using test::many;
 using test::odd_config;
 using test::views;
-
-#define TOTO_NEEDS_DEVICE() \
-  if (const std::string why = cuda_unavailable(); !why.empty()) GTEST_SKIP() << why
 
 /// Holds all memory of the device but `leave` bytes.
 class Hog {

@@ -2,15 +2,15 @@
 // All layers in one launch, for up to eight rows of the published model's widths, against the same
 // layers one by one, which a larger batch takes: every bit is equal. Skipped where there is no
 // device.
-#include <gtest/gtest.h>
-
-#include "backend/cuda/cuda_backend.h"
-#include "small_model.h"
+#include "needs_device.h"
+#include "requests.h"
 
 namespace toto {
 namespace {
 
+using test::expect_same;
 using test::OwnedSeries;
+using test::views;
 using test::wave;
 
 struct Case {
@@ -22,10 +22,7 @@ struct Case {
 
 class CudaLayers : public testing::TestWithParam<Case> {
  protected:
-  void SetUp() override {
-    const std::string why = cuda_unavailable();
-    if (!why.empty()) GTEST_SKIP() << why;
-  }
+  void SetUp() override { TOTO_NEEDS_DEVICE(); }
   [[nodiscard]] static Model make() {
     Toto1Config c = test::spec_config();
     c.patch_size = 16;
@@ -46,21 +43,12 @@ class CudaLayers : public testing::TestWithParam<Case> {
 
 std::vector<Forecast> forecast(Forecaster& forecaster, const std::vector<OwnedSeries>& owned,
                                std::size_t horizon) {
-  std::vector<Series> series;
-  for (const OwnedSeries& s : owned) series.push_back(s.view());
   ForecastOptions o;
   o.horizon = horizon;
   o.num_samples = 5;
   o.keep_samples = true;
   o.seed = 3;
-  return forecaster.forecast(series, o);
-}
-
-void expect_same(const Forecast& a, const Forecast& b) {
-  EXPECT_EQ(a.mean, b.mean) << a.id;
-  EXPECT_EQ(a.std, b.std) << a.id;
-  EXPECT_EQ(a.quantiles, b.quantiles) << a.id;
-  EXPECT_EQ(a.samples, b.samples) << a.id;
+  return forecaster.forecast(views(owned), o);
 }
 
 TEST_P(CudaLayers, GiveTheBitsOfOneByOne) {

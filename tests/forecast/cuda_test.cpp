@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <random>
 
+#include "needs_device.h"
 #include "requests.h"
 
 namespace toto {
@@ -33,10 +34,7 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
 
 class CudaForecast : public testing::TestWithParam<Precision> {
  protected:
-  void SetUp() override {
-    const std::string why = cuda_unavailable();
-    if (!why.empty()) GTEST_SKIP() << why;
-  }
+  void SetUp() override { TOTO_NEEDS_DEVICE(); }
   [[nodiscard]] static Model make(const std::string& backend, Mode mode = Mode::reduce_overhead) {
     LoadOptions options;
     options.backend = backend;

@@ -3,31 +3,16 @@
 // A query meets its keys in tiles of 32, which are merged by log-sum-exp in order.
 #pragma once
 
-#include <cuda_bf16.h>
-
 #include <cstdint>
 #include <limits>
+
+#include "backend/cuda/warp.cuh"
 
 namespace toto::cuda::attend {
 
 inline constexpr int kTile = 32;
 
 __device__ inline float none() { return -std::numeric_limits<float>::infinity(); }
-
-__device__ inline float highest_of_warp(float v) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) v = fmaxf(v, __shfl_xor_sync(~0U, v, offset));
-  return v;
-}
-__device__ inline float sum_of_warp(float v) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(~0U, v, offset);
-  return v;
-}
-__device__ inline void put(float* y, std::int64_t at, float v) { y[at] = v; }
-__device__ inline void put(__nv_bfloat16* y, std::int64_t at, float v) {
-  y[at] = __float2bfloat16_rn(v);
-}
 
 /// One query's softmax so far. Each lane has the outputs lane, lane + 32, ...
 template <int D>
@@ -75,11 +60,11 @@ __device__ float dot(const float* query, const float* key, int d, bool wide) {
 /// Weights of a tile of up to 32 keys: `score` is this lane's, -inf where it has none; not all are.
 template <int D>
 __device__ float weigh(Running<D>& r, float score) {
-  const float highest = fmaxf(r.highest, highest_of_warp(score));
+  const float highest = fmaxf(r.highest, highest_of_lanes(score));
   const float correction = expf(r.highest - highest);
   const float weight = score == none() ? 0 : expf(score - highest);
   r.highest = highest;
-  r.total = r.total * correction + sum_of_warp(weight);
+  r.total = r.total * correction + sum_of_lanes(weight);
 #pragma unroll
   for (int i = 0; i < D / 32; ++i) r.out[i] *= correction;
   return weight;

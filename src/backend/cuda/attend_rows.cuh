@@ -10,13 +10,6 @@ namespace toto::cuda::attend {
 
 inline constexpr int kWarpQueries = 16;
 
-__device__ inline void put_four(float* y, const float4& v) { *reinterpret_cast<float4*>(y) = v; }
-__device__ inline void put_four(__nv_bfloat16* y, const float4& v) {
-  auto* const to = reinterpret_cast<__nv_bfloat162*>(y);
-  to[0] = __floats2bfloat162_rn(v.x, v.y);
-  to[1] = __floats2bfloat162_rn(v.z, v.w);
-}
-
 /// Room for the channels of a head. `Exact`: there are as many, a number known to the compiler, and
 /// rows are read and written four channels at a time.
 template <int Channels, bool Exact>
@@ -50,22 +43,6 @@ __device__ float exponential(float x) {
   } else {
     return expf(x);
   }
-}
-
-/// The largest, or the sum, over the lanes of a query.
-template <int Lanes>
-__device__ float highest_of_lanes(float v) {
-#pragma unroll
-  for (int offset = Lanes / 2; offset > 0; offset /= 2) {
-    v = fmaxf(v, __shfl_xor_sync(~0U, v, offset));
-  }
-  return v;
-}
-template <int Lanes>
-__device__ float sum_of_lanes(float v) {
-#pragma unroll
-  for (int offset = Lanes / 2; offset > 0; offset /= 2) v += __shfl_xor_sync(~0U, v, offset);
-  return v;
 }
 
 template <typename Room, int Lanes, bool Fast>

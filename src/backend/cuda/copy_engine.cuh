@@ -6,11 +6,22 @@
 
 #include <cstdint>
 
+#include "backend/cuda/stream.cuh"
+
 namespace toto::cuda {
 
-__device__ inline std::uint32_t shared_address(const void* p) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
+/// A place in the sequence of stages of a ring.
+template <int Stages>
+struct Cursor {
+  int stage = 0;
+  int parity = 0;  // of the barriers there
+  __device__ void advance() {
+    if (++stage == Stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
 
 /// Barriers in shared memory: a phase ends when so many have arrived and all announced bytes have.
 __device__ inline void make_barrier(std::uint64_t* barrier, int arrivals) {

@@ -26,7 +26,7 @@ void with_room(std::int32_t d, const Run& run) {
 template <typename T>
 __device__ void clear_padding(T* out, std::int64_t row, std::int32_t width, std::int32_t pitch) {
   const std::int32_t at = width + static_cast<std::int32_t>(threadIdx.x) % 32;
-  if (at < pitch) attend::put(out, row * pitch + at, 0);
+  if (at < pitch) put(out, row * pitch + at, 0);
 }
 
 }  // namespace toto::cuda

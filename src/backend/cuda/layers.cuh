@@ -183,32 +183,6 @@ __device__ inline Sight sight_of_variates(const LiveBatch& live, int row) {
   return sight;
 }
 
-/// Turns four channels by the tables of a token.
-struct Rotation {
-  float2 cosine, sine;
-  float factor[4];
-  __device__ void look_up(const Rotary& rotary, const Block& b, int token, int e, bool key) {
-    constexpr int kHalf = kHead / 2;
-    const std::int64_t t = b.position + token;
-    cosine = *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.cosine) + t * kHalf +
-                                              e / 2);
-    sine = *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.sine) + t * kHalf +
-                                            e / 2);
-    const float4 f =
-        *reinterpret_cast<const float4*>(static_cast<const float*>(rotary.factor) +
-                                         (t - b.centre + rotary.positions) * kHalf + e % kHalf);
-    factor[0] = key ? 1.0F / f.x : f.x;
-    factor[1] = key ? 1.0F / f.y : f.y;
-    factor[2] = key ? 1.0F / f.z : f.z;
-    factor[3] = key ? 1.0F / f.w : f.w;
-  }
-  [[nodiscard]] __device__ float4 operator()(float4 v) const {
-    const float2 low = rotate_pair({v.x, v.y}, cosine.x, sine.x, factor[0], factor[1]);
-    const float2 high = rotate_pair({v.z, v.w}, cosine.y, sine.y, factor[2], factor[3]);
-    return {low.x, low.y, high.x, high.y};
-  }
-};
-
 /// Attention of one row and head by the workers of a block of threads, its warp 0 at the end;
 /// emit(i, v) has the value of channel 32 i + lane.
 template <typename Emit>
@@ -224,7 +198,10 @@ __device__ void attend_row(AttentionMemory& m, const Rotary& rotary, const float
     const int j = vector == 0 ? sight.own : (vector - 1) - (which - 1) * sight.count;
     const bool turned = sight.block != nullptr && which != 2;
     Rotation rotation;
-    if (turned) rotation.look_up(rotary, *sight.block, j, e, which == 1);
+    if (turned) {
+      rotation = Rotation(rotary, *sight.block, j, e, kHead);
+      if (which == 1) rotation = rotation.of_key();
+    }
     const std::int64_t row = sight.first + std::int64_t{sight.stride} * j;
     uint4 word[1];
     wire::take_fours(word,

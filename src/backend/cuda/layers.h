@@ -38,13 +38,12 @@ class LayerStack {
   void run(const Call& call, const Stream& s) const;
 
  private:
+  [[nodiscard]] std::size_t wire_bytes() const;
+
   bool bf16_;
-  std::int32_t count_ = 0;
-  std::vector<bool> space_;
-  std::int32_t last_time_ = -1;
+  std::vector<bool> space_;  // of each layer
   void* layers_ = nullptr;
   void* wires_ = nullptr;
-  std::size_t wire_bytes_ = 0;
 };
 
 }  // namespace toto::cuda

@@ -101,8 +101,8 @@ struct Bfloat16 {
 
   /// All units of this block, of which the stages begin at `ring_at`. Each half of the warps has
   /// every other stage; in mlp_out a unit has four, of as many slices each.
-  __device__ void multiply(int p, Memory& m, Ring& ring, const std::byte* stages, Cursor& ring_at,
-                           int units) const {
+  __device__ void multiply(int p, Memory& m, Ring& ring, const std::byte* stages,
+                           Cursor<kRingStages>& ring_at, int units) const {
     const int count = units * stages_of(p);
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
@@ -146,13 +146,14 @@ struct Bfloat16 {
   }
 
   __device__ void multiply_stage(Memory& m, Ring& ring, const std::byte* stages,
-                                 const Cursor& ring_at, int first_part, bool second) const {
+                                 const Cursor<kRingStages>& ring_at, int first_part,
+                                 bool second) const {
     const int slice = static_cast<int>(threadIdx.x) / 32 % 4;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     ring.wait_full(ring_at);
     // [k / 64][output][64], the chunks of sixteen bytes exchanged by output.
     const std::byte* const from =
-        stages + ring_at.slot * kStageBytes + (slice * 3 * kOutputs + lane % 16) * 128;
+        stages + ring_at.stage * kStageBytes + (slice * 3 * kOutputs + lane % 16) * 128;
     std::uint32_t a[kSteps][4];
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {

@@ -119,8 +119,8 @@ struct Float32 {
 
   /// All units of this block, of which the stages begin at `ring_at`. Of each a warp has two
   /// outputs.
-  __device__ void multiply(int p, Memory& m, Ring& ring, const std::byte* stages, Cursor& ring_at,
-                           int units) const {
+  __device__ void multiply(int p, Memory& m, Ring& ring, const std::byte* stages,
+                           Cursor<kRingStages>& ring_at, int units) const {
     const Place at;
     // Twelve chunks of sixteen bytes in three runs of four; within a run the swizzle is an
     // exclusive or with the address of its first.
@@ -138,8 +138,8 @@ struct Float32 {
                                : m.part + (at.group * kFewRows + at.row) * slices + at.slice;
     const int next_part = (p == kMlpOut ? 1 : 4) * kFewRows * slices;
     const int outputs = 2 * units;
-    Cursor done = ring_at;
-    const unsigned begin = ring_at.slot;
+    Cursor<kRingStages> done = ring_at;
+    const unsigned begin = ring_at.stage;
     static_assert(kMostUnits <= 2 * kRingStages);
     const unsigned first = shared_address(stages);
     unsigned from = first + begin * kStageBytes;  // of the output that this lane is at

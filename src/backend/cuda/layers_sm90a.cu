@@ -35,7 +35,7 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
     for (int layer = 0; layer < a.count; ++layer) prefetch(s.vectors[layer], lane - 1, 31);
     return;
   }
-  Cursor at;
+  Cursor<kRingStages> at;
   Turn turn;
   for (int layer = 0; layer < a.count; ++layer) {
     const LayerOnDevice& l = a.layers[layer];
@@ -45,8 +45,8 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
       for (int i = 0; i < count; ++i) {
         for (int stage = 0; stage < T::stages_of(p); ++stage) {
           s.ring.claim(at);
-          T::stream(s.stages + at.slot * kStageBytes, l.maps[p], unit, stage,
-                    &s.ring.full[at.slot]);
+          T::stream(s.stages + at.stage * kStageBytes, l.maps[p], unit, stage,
+                    &s.ring.full[at.stage]);
           at.advance();
         }
         unit += static_cast<int>(gridDim.x);
@@ -57,8 +57,8 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
 
 /// The state of the workers.
 struct Progress {
-  Cursor ring;    // the next stage of this block
-  Cursor behind;  // the first stage that was not given back, and how many
+  Cursor<kRingStages> ring;    // the next stage of this block
+  Cursor<kRingStages> behind;  // the first stage that was not given back, and how many
   int unreleased = 0;
   Turn turn;
   int rows = 0;
@@ -209,20 +209,18 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
 /// A stage as a box of the matrix, swizzled. float32: rows of 128 bytes, whatever output they
 /// belong to. bfloat16: [k / 64][output][64].
 CUtensorMap describe(const DeviceMatrix& w) {
-  CUtensorMap map{};
   const auto outs = static_cast<cuuint64_t>(w.stored);
   const auto ins = static_cast<cuuint64_t>(w.in);
-  const cuuint64_t sizes[3] = {w.bf16 ? 64U : 32U, w.bf16 ? outs : outs * ins / 32, ins / 64};
-  const cuuint64_t strides[2] = {w.bf16 ? ins * 2 : 128, 128};
-  const cuuint32_t box[3] = {w.bf16 ? 64U : 32U, w.bf16 ? 16U : 192U, kDim / 64};
-  const cuuint32_t steps[3] = {1, 1, 1};
-  const CUresult status = tensor_map_encoder()(
-      &map, w.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-      w.bf16 ? 3 : 2, w.weights, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (status != CUDA_SUCCESS) check(cudaErrorInvalidValue, "tensor map");
-  return map;
+  if (w.bf16) {
+    const cuuint64_t sizes[] = {64, outs, ins / 64};
+    const cuuint64_t strides[] = {ins * 2, 128};
+    const cuuint32_t box[] = {64, Bfloat16::kOutputs, kDim / 64};
+    return tensor_map(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, w.weights, 3, sizes, strides, box);
+  }
+  const cuuint64_t sizes[] = {Float32::kSegment, outs * ins / Float32::kSegment};
+  const cuuint64_t strides[] = {128};
+  const cuuint32_t box[] = {Float32::kSegment, kStageBytes / 128};
+  return tensor_map(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, w.weights, 2, sizes, strides, box);
 }
 
 bool fits(const Matrix& m, Product p, bool bf16) {
@@ -240,18 +238,8 @@ void run(const Arguments& arguments, const Stream& s) {
     return true;
   }();
   (void)ready;
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeCooperative;  // all blocks of threads run at once
-  attribute.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(s.processors));
-  config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = sizeof(Shared<T>);
-  config.stream = s.stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, all_layers<T>, arguments), "launch");
-  ++s.launches;
+  launch_together(all_layers<T>, dim3(static_cast<unsigned>(s.processors)), dim3(kThreads),
+                  sizeof(Shared<T>), s, arguments);
 }
 
 }  // namespace
@@ -275,8 +263,7 @@ bool LayerStack::possible(std::span<const LayerWeights> stack, std::int32_t head
   return sizes && any_time && tensor_map_encoder() != nullptr;
 }
 
-LayerStack::LayerStack(std::span<const LayerWeights> stack, bool bf16)
-    : bf16_(bf16), count_(static_cast<std::int32_t>(stack.size())) {
+LayerStack::LayerStack(std::span<const LayerWeights> stack, bool bf16) : bf16_(bf16) {
   using namespace layers;
   std::vector<LayerOnDevice> all(stack.size());
   for (std::size_t i = 0; i < stack.size(); ++i) {
@@ -290,17 +277,14 @@ LayerStack::LayerStack(std::span<const LayerWeights> stack, bool bf16)
     all[i].vectors.norm[0] = static_cast<const float*>(stack[i].norm1);
     all[i].vectors.norm[1] = static_cast<const float*>(stack[i].norm2);
     all[i].vectors.space = stack[i].space ? 1 : 0;
-    if (!stack[i].space) last_time_ = static_cast<std::int32_t>(i);
+    space_.push_back(stack[i].space);
   }
-  space_.reserve(stack.size());
-  for (const LayerWeights& l : stack) space_.push_back(l.space);
-  wire_bytes_ = stack.size() * kWireWords * sizeof(float);
   check(cudaMalloc(&layers_, all.size() * sizeof(LayerOnDevice)), "weights");
   try {
     check(
         cudaMemcpy(layers_, all.data(), all.size() * sizeof(LayerOnDevice), cudaMemcpyHostToDevice),
         "weights");
-    check(cudaMalloc(&wires_, wire_bytes_), "memory");
+    check(cudaMalloc(&wires_, wire_bytes()), "memory");
   } catch (...) {
     cudaFree(layers_);
     throw;
@@ -312,10 +296,14 @@ LayerStack::~LayerStack() {
   cudaFree(wires_);
 }
 
+std::size_t LayerStack::wire_bytes() const {
+  return space_.size() * layers::kWireWords * sizeof(float);
+}
+
 void LayerStack::run(const Call& call, const Stream& s) const {
   layers::Arguments a{static_cast<const layers::LayerOnDevice*>(layers_),
-                      count_,
-                      last_time_,
+                      static_cast<std::int32_t>(space_.size()),
+                      0,
                       call.all,
                       call.last,
                       call.rotary,
@@ -324,14 +312,15 @@ void LayerStack::run(const Call& call, const Stream& s) const {
                       static_cast<float*>(wires_),
                       {},
                       {}};
-  std::size_t time = 0;
+  auto kv = call.kv.begin();
   for (std::size_t i = 0; i < space_.size(); ++i) {
     if (space_[i]) continue;
-    a.keys[i] = static_cast<float*>(call.kv[time].keys);
-    a.values[i] = static_cast<float*>(call.kv[time].values);
-    ++time;
+    a.last_time = static_cast<std::int32_t>(i);
+    a.keys[i] = static_cast<float*>(kv->keys);
+    a.values[i] = static_cast<float*>(kv->values);
+    ++kv;
   }
-  check(cudaMemsetAsync(wires_, 0xFF, wire_bytes_, s.stream), "memory");
+  check(cudaMemsetAsync(wires_, 0xFF, wire_bytes(), s.stream), "memory");
   if (bf16_) {
     layers::run<layers::Bfloat16>(a, s);
   } else {

@@ -7,21 +7,21 @@
 
 #include <cstdint>
 
+#include "backend/cuda/stream.cuh"
+
 namespace toto::cuda {
 
 __device__ inline void load_matrices(std::uint32_t (&r)[4], const void* shared) {
-  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(at)
+               : "r"(shared_address(shared))
                : "memory");
 }
 
 __device__ inline void load_matrices(std::uint32_t (&r)[2], const void* shared) {
-  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
                : "=r"(r[0]), "=r"(r[1])
-               : "r"(at)
+               : "r"(shared_address(shared))
                : "memory");
 }
 

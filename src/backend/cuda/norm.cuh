@@ -36,7 +36,8 @@ __device__ void norm_part(float4 (&v)[Fours], const float4 (&gain)[Fours]) {
   }
   const float root = sqrtf(squares / static_cast<float>(Fours * 128) + 1e-8F);
   const float inverse = 1.0F / root;
-  // v / root, rounded once: the remainder of the product with the inverse puts it right (Markstein).
+  // v / root, rounded once: the remainder of the product with the inverse puts it right
+  // (Markstein).
   const auto divide = [&](float x) {
     const float q = x * inverse;
     return __fmaf_rn(__fmaf_rn(-root, q, x), inverse, q);

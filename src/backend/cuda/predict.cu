@@ -3,6 +3,7 @@
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
 #include "backend/cuda/product.h"
+#include "backend/cuda/warp.cuh"
 #include "core/draw.h"
 
 namespace toto::cuda {
@@ -16,12 +17,6 @@ constexpr float kExtreme = 3.40282346638528859812e38F / 2;
 /// A10: values that are not finite or of extreme size become 0.
 __device__ float tame(float y) { return isfinite(y) && fabsf(y) < kExtreme ? y : 0.0F; }
 __device__ float softplus(float x) { return x > 20.0F ? x : log1pf(expf(x)); }
-
-__device__ float sum_of_warp(float v) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(~0U, v, offset);
-  return v;
-}
 
 /// A warp for each row.
 __global__ void distribution_rows(float* raw, Rows count, std::int32_t components, bool mixture) {
@@ -41,21 +36,19 @@ __global__ void distribution_rows(float* raw, Rows count, std::int32_t component
     highest = fmaxf(highest, weight[k]);
   }
   if (!mixture) return;
-  for (int offset = 16; offset > 0; offset /= 2) {
-    highest = fmaxf(highest, __shfl_xor_sync(~0U, highest, offset));
-  }
+  highest = highest_of_lanes(highest);
   float total = 0;
   for (std::int32_t k = lane; k < components; k += 32) {
     weight[k] = expf(weight[k] - highest);
     total += weight[k];
   }
-  total = sum_of_warp(total);
+  total = sum_of_lanes(total);
   float again = 0;
   for (std::int32_t k = lane; k < components; k += 32) {
     weight[k] /= total;
     again += weight[k];
   }
-  again = sum_of_warp(again);
+  again = sum_of_lanes(again);
   for (std::int32_t k = lane; k < components; k += 32) weight[k] /= again;
 }
 
@@ -89,8 +82,8 @@ __global__ void __launch_bounds__(kThreads)
       highest = fmaxf(highest, __shfl_xor_sync(~0U, highest, offset));
     }
     float p = there ? expf(weight[i] - highest) : 0;
-    p /= sum_of_warp(p);
-    p /= sum_of_warp(p);
+    p /= sum_of_lanes(p);
+    p /= sum_of_lanes(p);
     if (!there) continue;
     at[4 * i * components] = 2.0F + fmaxf(softplus(df[i]), kEpsilon);
     at[(4 * i + 2) * components] = fmaxf(softplus(scale[i]), kEpsilon);

@@ -5,6 +5,7 @@
 #include <cuda_bf16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "backend/backend.h"
 #include "backend/cuda/stream.cuh"
@@ -57,6 +58,22 @@ bool few_rows_bf16(const ProductArgs& args, const Stream& stream);
 bool many_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not on this device
 
 #ifdef __CUDACC__
+/// Calls run(integral constant of the epilogue).
+template <typename Run>
+void with_epilogue(Epilogue epilogue, const Run& run) {
+  switch (epilogue) {
+    case Epilogue::store:
+      run(std::integral_constant<Epilogue, Epilogue::store>{});
+      break;
+    case Epilogue::residual:
+      run(std::integral_constant<Epilogue, Epilogue::residual>{});
+      break;
+    case Epilogue::gated:
+      run(std::integral_constant<Epilogue, Epilogue::gated>{});
+      break;
+  }
+}
+
 /// How many rows there are now.
 __device__ inline std::int32_t live_rows(const Rows& rows) {
   return rows.live == nullptr ? rows.count : *rows.live * rows.times;
@@ -65,13 +82,13 @@ __device__ inline std::int32_t live_rows(const Rows& rows) {
 __device__ inline float silu(float x) { return x / (1.0F + expf(-x)); }
 
 __device__ inline void copy_16(void* shared, const void* global, int bytes) {
-  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(global), "r"(bytes)
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
+               "l"(global), "r"(bytes)
                : "memory");
 }
 __device__ inline void copy_4(void* shared, const void* global, int bytes) {
-  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(global), "r"(bytes)
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)),
+               "l"(global), "r"(bytes)
                : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }

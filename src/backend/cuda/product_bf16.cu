@@ -175,17 +175,7 @@ void choose(const ProductArgs& a, const Stream& s) {
 void product_bf16(const ProductArgs& a, const Stream& s) {
   if (a.rows.count <= kFewRows && few_rows_bf16(a, s)) return;
   if (many_rows_bf16(a, s)) return;
-  switch (a.epilogue) {
-    case Epilogue::store:
-      choose<Epilogue::store>(a, s);
-      break;
-    case Epilogue::residual:
-      choose<Epilogue::residual>(a, s);
-      break;
-    case Epilogue::gated:
-      choose<Epilogue::gated>(a, s);
-      break;
-  }
+  with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });
 }
 
 }  // namespace toto::cuda

@@ -32,19 +32,6 @@ struct Shape {
   static constexpr int kBytes = kAlignment + kStages * (kStageBytes + 2 * 8);
 };
 
-/// Where in the ring of stages, and the parity of the barriers there.
-template <int Stages>
-struct Place {
-  int stage = 0;
-  int parity = 0;
-  __device__ void next() {
-    if (++stage == Stages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-};
-
 /// Two pairs of neighbours, eight columns apart, of each lane: four neighbours, of the first eight
 /// columns in even lanes, of the others in odd ones.
 __device__ float4 exchange(int lane, float a0, float a1, float b0, float b1) {
@@ -172,12 +159,12 @@ __global__ void __launch_bounds__(kThreads, 1)
   const std::int32_t rows = live_rows(count);
   const std::int32_t all_tiles = out_tiles * ((rows + kRows - 1) / kRows);
   const auto stride = static_cast<std::int32_t>(gridDim.x);
-  Place<S::kStages> at;
+  Cursor<S::kStages> at;
   if (thread / 128 == kGroups) {
     give_registers<kRegistersCopying>();
     if (thread != 128 * kGroups) return;
     for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
-      for (std::int32_t step = 0; step < steps; ++step, at.next()) {
+      for (std::int32_t step = 0; step < steps; ++step, at.advance()) {
         wait_barrier(empty + at.stage, at.parity ^ 1);
         expect_bytes(full + at.stage, S::kStageBytes);
         copy_tile(ws + at.stage * S::kW, w_map, step * kDepth, tile % out_tiles * N,
@@ -213,7 +200,7 @@ __global__ void __launch_bounds__(kThreads, 1)
             release(before);
           }
           before = at.stage;
-          at.next();
+          at.advance();
         }
         wait_steps<0>();
         release(before);
@@ -226,6 +213,14 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
+/// [rows][width] in bfloat16, in boxes of kDepth columns.
+CUtensorMap boxes_of(const void* data, std::int64_t rows, std::int64_t width, int box_rows) {
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(width) * 2};
+  const cuuint32_t box[] = {kDepth, static_cast<cuuint32_t>(box_rows)};
+  return tensor_map(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, data, 2, sizes, strides, box);
+}
+
 template <int N, Epilogue E>
 void run(const ProductArgs& a, const Stream& s) {
   using S = Shape<N>;
@@ -236,9 +231,8 @@ void run(const ProductArgs& a, const Stream& s) {
     return true;
   }();
   (void)ready;
-  const std::int32_t width = padded_bf16(a.in);
-  const CUtensorMap w = tensor_map(a.w, a.pitch, a.stored, a.pitch, kDepth, N);
-  const CUtensorMap x = tensor_map(a.x, width, a.rows.count, width, kDepth, kRows);
+  const CUtensorMap w = boxes_of(a.w, a.stored, a.pitch, N);
+  const CUtensorMap x = boxes_of(a.x, a.rows.count, padded_bf16(a.in), kRows);
   const unsigned tiles = ceil_div(a.stored, N) * ceil_div(a.rows.count, kRows);
   launch(kernel, dim3(std::min(tiles, static_cast<unsigned>(s.processors))), dim3(kThreads),
          S::kBytes, s, w, x, a.bias, a.y, a.rows, a.out, a.stored, a.pitch);
@@ -271,17 +265,7 @@ void choose(const ProductArgs& a, const Stream& s) {
 bool many_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (!s.hopper || a.out % 4 != 0) return false;
   if (a.rows.count == 0) return true;
-  switch (a.epilogue) {
-    case Epilogue::store:
-      choose<Epilogue::store>(a, s);
-      break;
-    case Epilogue::residual:
-      choose<Epilogue::residual>(a, s);
-      break;
-    case Epilogue::gated:
-      choose<Epilogue::gated>(a, s);
-      break;
-  }
+  with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });
   return true;
 }
 

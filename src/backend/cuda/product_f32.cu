@@ -226,17 +226,7 @@ void choose(const ProductArgs& a, const Stream& s) {
 
 void product_f32(const ProductArgs& a, const Stream& s) {
   if (a.rows.count <= kFewRows && few_rows_f32(a, s)) return;
-  switch (a.epilogue) {
-    case Epilogue::store:
-      choose<Epilogue::store>(a, s);
-      break;
-    case Epilogue::residual:
-      choose<Epilogue::residual>(a, s);
-      break;
-    case Epilogue::gated:
-      choose<Epilogue::gated>(a, s);
-      break;
-  }
+  with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });
 }
 
 }  // namespace toto::cuda

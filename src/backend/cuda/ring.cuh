@@ -23,19 +23,6 @@ __device__ inline float4 load_shared(unsigned at) {
   return v;
 }
 
-/// A place in the sequence of stages of a launch.
-struct Cursor {
-  unsigned slot = 0;
-  int parity = 0;
-  __device__ void advance() {
-    ++slot;
-    if (slot == kRingStages) {
-      slot = 0;
-      parity ^= 1;
-    }
-  }
-};
-
 struct Ring {
   std::uint64_t full[kRingStages];
   std::uint64_t empty[kRingStages];
@@ -50,17 +37,17 @@ struct Ring {
   }
 
   /// Once the weights of a stage are there.
-  __device__ void wait_full(const Cursor& at) {
-    while (!try_barrier(&full[at.slot], at.parity)) {
+  __device__ void wait_full(const Cursor<kRingStages>& at) {
+    while (!try_barrier(&full[at.stage], at.parity)) {
     }
   }
   /// By one thread of each warp, when the warp has read it.
-  __device__ void release(const Cursor& at) { arrive(&empty[at.slot]); }
+  __device__ void release(const Cursor<kRingStages>& at) { arrive(&empty[at.stage]); }
   /// By the thread that streams: waits until a stage is free and says what will arrive.
-  __device__ void claim(const Cursor& at) {
-    while (!try_barrier(&empty[at.slot], at.parity ^ 1)) {
+  __device__ void claim(const Cursor<kRingStages>& at) {
+    while (!try_barrier(&empty[at.stage], at.parity ^ 1)) {
     }
-    expect_bytes(&full[at.slot], kStageBytes);
+    expect_bytes(&full[at.stage], kStageBytes);
   }
 };
 

@@ -1,35 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on single rows: norm, labels, the last tokens, rotary embedding.
-#include <cuda_bf16.h>
-
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
 #include "backend/cuda/norm.cuh"
 #include "backend/cuda/product.h"
 #include "backend/cuda/rotary.cuh"
+#include "backend/cuda/warp.cuh"
 
 namespace toto::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-
-__device__ float sum_of_warp(float v) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(~0U, v, offset);
-  return v;
-}
-
-__device__ void put(float* y, std::int64_t at, float v) { y[at] = v; }
-__device__ void put(__nv_bfloat16* y, std::int64_t at, float v) { y[at] = __float2bfloat16_rn(v); }
-
-__device__ void put4(float* y, std::int64_t at, float4 v) {
-  *reinterpret_cast<float4*>(y + at) = v;
-}
-__device__ void put4(__nv_bfloat16* y, std::int64_t at, float4 v) {
-  auto* const to = reinterpret_cast<__nv_bfloat162*>(y + at);
-  to[0] = __floats2bfloat162_rn(v.x, v.y);
-  to[1] = __floats2bfloat162_rn(v.z, v.w);
-}
 
 /// A warp for each row.
 template <typename T>
@@ -43,7 +24,7 @@ __global__ void norm_rows(const float* x, const float* __restrict__ gain, T* y, 
   const float* const in = x + std::int64_t{row} * dim;
   float squares = 0;
   for (std::int32_t i = lane; i < dim; i += 32) squares = __fmaf_rn(in[i], in[i], squares);
-  const float root = sqrtf(sum_of_warp(squares) / static_cast<float>(dim) + 1e-8F);
+  const float root = sqrtf(sum_of_lanes(squares) / static_cast<float>(dim) + 1e-8F);
   for (std::int32_t i = lane; i < pitch; i += 32) {
     put(y, std::int64_t{row} * pitch + i, i < dim ? in[i] / root * gain[i] : 0.0F);
   }
@@ -64,7 +45,7 @@ __global__ void norm_wide_rows(const float* x, const float* __restrict__ gain, T
   load_part(g, gain);
   norm_part(v, g);
 #pragma unroll
-  for (int i = 0; i < Fours; ++i) put4(y, std::int64_t{row} * kDim + i * 128 + lane * 4, v[i]);
+  for (int i = 0; i < Fours; ++i) put_four(y + std::int64_t{row} * kDim + i * 128 + lane * 4, v[i]);
 }
 
 __global__ void put_labels(const LiveBatch* live, const float* labels, float* hidden,
@@ -152,28 +133,14 @@ __global__ void rotate_fours(const LiveBatch* live, Rotary rotary, float* qkv, f
   const std::int32_t item = row - b.row;
   const std::int32_t lane = item / b.tokens;
   const std::int32_t token = item % b.tokens;
-  const std::int32_t half = d / 2;
   const std::int32_t h = at / d;
   const std::int32_t e = at % d;
-  const std::int64_t t = b.position + token;
-  const float2 c =
-      *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.cosine) + t * half + e / 2);
-  const float2 s =
-      *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.sine) + t * half + e / 2);
-  const float4 f =
-      *reinterpret_cast<const float4*>(static_cast<const float*>(rotary.factor) +
-                                       (t - b.centre + rotary.positions) * half + e % half);
-  const auto turned = [&](const float4& x, const float4& by) {
-    const float2 low = rotate_pair({x.x, x.y}, c.x, s.x, by.x, by.y);
-    const float2 high = rotate_pair({x.z, x.w}, c.y, s.y, by.z, by.w);
-    return float4{low.x, low.y, high.x, high.y};
-  };
+  const Rotation rotation(rotary, b, token, e, d);
   const std::int64_t to =
       b.suffix_at + ((std::int64_t{lane} * heads + h) * b.suffix_capacity + b.suffix + token) * d +
       e;
-  *reinterpret_cast<float4*>(from) = turned(q, f);
-  *reinterpret_cast<float4*>(keys + to) =
-      turned(k, {1.0F / f.x, 1.0F / f.y, 1.0F / f.z, 1.0F / f.w});
+  *reinterpret_cast<float4*>(from) = rotation(q);
+  *reinterpret_cast<float4*>(keys + to) = rotation.of_key()(k);
   *reinterpret_cast<float4*>(values + to) = v;
 }
 

@@ -6,6 +6,7 @@
 #include "backend/cuda/exact_mixture.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
+#include "backend/cuda/warp.cuh"
 
 namespace toto::cuda {
 namespace {
@@ -18,12 +19,6 @@ constexpr int kFewBlocks = 28 / kFewWarps;  // of a multiprocessor, which bounds
 constexpr std::int64_t kManyCells = 1024;
 constexpr int kNodes = 3;
 constexpr int kSortThreads = 256;
-
-__device__ double sum_of_warp(double v) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) v += __shfl_xor_sync(~0U, v, offset);
-  return v;
-}
 
 /// What the warps of a step have in shared memory; after it the components, and a double for each
 /// level.
@@ -69,8 +64,8 @@ __device__ void weigh_components(const float* at, int count, int k, Component* a
       df = df > student_t::kMaxDf ? student_t::kMaxDf : df;
     }
   }
-  const double total = sum_of_warp(p);
-  const double mean = sum_of_warp(p == 0 ? 0 : p * loc);
+  const double total = sum_of_lanes(p);
+  const double mean = sum_of_lanes(p == 0 ? 0 : p * loc);
   valid = __all_sync(~0U, valid) != 0 && total > 0 && isfinite(total);
   const double inverse_total = inverse(total);
   const double weight = p * inverse_total;
@@ -82,7 +77,7 @@ __device__ void weigh_components(const float* at, int count, int k, Component* a
     const double off = loc - center;
     variance = weight * (inner + off * off);
   }
-  variance = sum_of_warp(variance);
+  variance = sum_of_lanes(variance);
   __syncwarp();
   order_components(all, count);
   if (k != 0) return;
@@ -170,7 +165,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
 
 /// The sum over the block of threads, for all of them; in a fixed order.
 __device__ double sum_of_block(double v, double* scratch) {
-  v = sum_of_warp(v);
+  v = sum_of_lanes(v);
   __syncthreads();
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
   __syncthreads();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launching kernels: every one goes through launch(), which checks it and lets it overlap the end
-// of the one before it where the device can (programmatic dependent launch).
+// of the one before it where the device can (programmatic dependent launch); or launch_together().
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,6 +24,10 @@ struct Stream {
 };
 
 #ifdef __CUDACC__
+__device__ inline std::uint32_t shared_address(const void* p) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
+}
+
 /// Every kernel begins with this: what ran before it has then written all it writes. The next
 /// kernel may be launched already, and waits here in turn.
 __device__ inline void begin_kernel() {
@@ -34,21 +38,37 @@ __device__ inline void begin_kernel() {
 }
 
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared,
-            const Stream& s, Arguments... arguments) {
+void launch_as(cudaLaunchAttribute* attribute, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+               std::size_t shared, const Stream& s, Arguments... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared;
   config.stream = s.stream;
-  config.attrs = &attribute;
-  config.numAttrs = s.overlap ? 1 : 0;
+  config.attrs = attribute;
+  config.numAttrs = attribute != nullptr ? 1 : 0;
   check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), "launch");
   ++s.launches;
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared,
+            const Stream& s, Arguments... arguments) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  launch_as(s.overlap ? &overlap : nullptr, kernel, grid, block, shared, s, arguments...);
+}
+
+/// The same for a kernel whose blocks wait for each other: all of them run at once.
+template <typename... Parameters, typename... Arguments>
+void launch_together(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared,
+                     const Stream& s, Arguments... arguments) {
+  cudaLaunchAttribute together{};
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
+  launch_as(&together, kernel, grid, block, shared, s, arguments...);
 }
 #endif
 
