@@ -10,6 +10,7 @@
 #pragma once
 
 #include "backend/cuda/attend_rows.cuh"
+#include "backend/cuda/mma.cuh"
 
 namespace toto::cuda::attend {
 
@@ -21,16 +22,6 @@ __device__ inline std::uint32_t to_tf32(float v) {
 
 __device__ inline uint4 rounded(const float4& v) {
   return {to_tf32(v.x), to_tf32(v.y), to_tf32(v.z), to_tf32(v.w)};
-}
-
-/// c[16][8] += a[16][8] b[8][8].
-__device__ inline void multiply_add_tf32(float& c0, float& c1, float& c2, float& c3,
-                                         std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
-                                         std::uint32_t a3, std::uint32_t b0, std::uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
 template <typename Room>
