@@ -42,6 +42,11 @@ __device__ inline void arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }
+/// What this thread has written to shared memory, for instructions that read tiles there on their
+/// own: before it arrives where they are waited for.
+__device__ inline void publish_tile() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 /// Whether a phase has ended; waits for it a little.
 __device__ inline bool try_barrier(std::uint64_t* barrier, int parity) {
   unsigned done = 0;

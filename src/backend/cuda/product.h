@@ -49,9 +49,16 @@ TOTO_HOST_DEVICE constexpr std::int32_t padded_bf16(std::int32_t width) {
   return (width + 7) / 8 * 8;
 }
 
+/// Whether products in float32 with this matrix are split for tensor cores (split.cuh): whatever
+/// the number of rows, so that it changes no bit.
+inline bool splits_f32(const ProductArgs& a, const Stream& s) {
+  return s.hopper && a.in % 4 == 0 && a.out % 4 == 0;
+}
+
 /// x and y in float32.
 void product_f32(const ProductArgs& args, const Stream& stream);
-bool few_rows_f32(const ProductArgs& args, const Stream& stream);  // false: not for these sizes
+bool few_rows_f32(const ProductArgs& args, const Stream& stream);   // false: not for these sizes
+bool many_rows_f32(const ProductArgs& args, const Stream& stream);  // or not on this device
 /// x in bfloat16; y in float32, but in bfloat16 where gated.
 void product_bf16(const ProductArgs& args, const Stream& stream);
 bool few_rows_bf16(const ProductArgs& args, const Stream& stream);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "backend/cuda/finish.cuh"
 #include "backend/cuda/product.h"
 #include "backend/cuda/tensor_map.h"
 #include "backend/cuda/wgmma.cuh"
@@ -32,15 +33,6 @@ struct Shape {
   static constexpr int kBytes = kAlignment + kStages * (kStageBytes + 2 * 8);
 };
 
-/// Two pairs of neighbours, eight columns apart, of each lane: four neighbours, of the first eight
-/// columns in even lanes, of the others in odd ones.
-__device__ float4 exchange(int lane, float a0, float a1, float b0, float b1) {
-  const bool odd = lane % 2 != 0;
-  const float c0 = __shfl_xor_sync(~0U, odd ? a0 : b0, 1);
-  const float c1 = __shfl_xor_sync(~0U, odd ? a1 : b1, 1);
-  return odd ? float4{c0, c1, b0, b1} : float4{a0, a1, c0, c1};
-}
-
 __device__ std::uint32_t gate(const float* v, const float* u, float2 low, float2 high) {
   const __nv_bfloat162 y = __floats2bfloat162_rn(silu(v[0] + low.x) * (u[0] + high.x),
                                                  silu(v[1] + low.y) * (u[1] + high.y));
@@ -52,10 +44,10 @@ __device__ std::uint32_t gate(const float* v, const float* u, float2 low, float2
 template <int N, Epilogue E>
 __device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias, void* y,
                        std::int32_t row, std::int32_t rows, std::int32_t out0, std::int32_t out) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  row += lane / 4;
-  const int shift = lane % 2 * 8 + lane % 4 / 2 * 4;  // of the four that exchange() gives
   if constexpr (E == Epilogue::gated) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    row += lane / 4;
+    const int shift = lane % 2 * 8 + lane % 4 / 2 * 4;  // of the four values
     const std::int32_t columns = padded_bf16(out / 2);
     float2 low[N / 16];
     float2 high[N / 16];
@@ -84,46 +76,8 @@ __device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias
       }
     }
   } else {
-    // Not all of it at once: beside the stages there is room for about 28 KiB on their way.
-    constexpr int kAtOnce = N / 16 % 6 == 0 ? 6 : 4;
-    const std::int32_t left = out - out0 - shift;
-    float* const to = static_cast<float*>(y) + std::int64_t{row} * out + out0 + shift;
-    float4 b[N / 16];
-#pragma unroll
-    for (int j = 0; j < N / 16; ++j) {
-      b[j] = bias != nullptr && j * 16 < left
-                 ? __ldg(reinterpret_cast<const float4*>(bias + out0 + shift + j * 16))
-                 : float4{0, 0, 0, 0};
-    }
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const bool there = row + half * 8 < rows;
-      float* const to_row = to + std::int64_t{half * 8} * out;
-#pragma unroll
-      for (int first = 0; first < N / 16; first += kAtOnce) {
-        float4 before[kAtOnce];
-        if constexpr (E == Epilogue::residual) {
-#pragma unroll
-          for (int j = 0; j < kAtOnce; ++j) {
-            const int column = (first + j) * 16;
-            before[j] = there && column < left ? *reinterpret_cast<const float4*>(to_row + column)
-                                               : float4{0, 0, 0, 0};
-          }
-        }
-#pragma unroll
-        for (int j = 0; j < kAtOnce; ++j) {
-          const int column = (first + j) * 16;
-          const float* const s = sum + column / 2 + half * 2;
-          float4 v = exchange(lane, s[0], s[1], s[4], s[5]);
-          const float4& add = b[first + j];
-          v = {v.x + add.x, v.y + add.y, v.z + add.z, v.w + add.w};
-          if constexpr (E == Epilogue::residual) {
-            v = {before[j].x + v.x, before[j].y + v.y, before[j].z + v.z, before[j].w + v.w};
-          }
-          if (there && column < left) *reinterpret_cast<float4*>(to_row + column) = v;
-        }
-      }
-    }
+    finish_rows<N, E == Epilogue::residual>(sum, bias, static_cast<float*>(y), row, rows, out0,
+                                            out);
   }
 }
 

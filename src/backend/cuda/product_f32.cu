@@ -226,6 +226,7 @@ void choose(const ProductArgs& a, const Stream& s) {
 
 void product_f32(const ProductArgs& a, const Stream& s) {
   if (a.rows.count <= kFewRows && few_rows_f32(a, s)) return;
+  if (many_rows_f32(a, s)) return;
   with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });
 }
 

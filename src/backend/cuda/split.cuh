@@ -2,7 +2,7 @@
 // Products in float32 on tensor cores, which take operands of eleven bits (tf32) and sum in
 // float32. Every operand is split into a high part of eleven bits and the rest, the low part, of
 // which the first eleven bits or so are kept. Of the four products of parts, low by low is below
-// 2^-22 of the whole and is left out, as is what the low parts lose: no more than what a sum of
+// 2^-21 of the whole and is left out, as is what the low parts lose: no more than what a sum of
 // float32 products loses to rounding, and of either sign, for inputs' high parts are rounded.
 //
 // An output is formed over k in slices of kSplitSlice, zero beyond `in`. A slice is one chain of

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products in float32 with many rows on Hopper's tensor cores, of operands that are split in two;
+// split.cuh says how and in which order. Tiles come as in product_bf16_sm90a.cu: the copy engine
+// brings them some steps ahead, and blocks stay and take tile after tile. Weights are split once
+// for a block, by warps of their own; rows by the warps that multiply them, in registers.
+#include <algorithm>
+#include <cstddef>
+
+#include "backend/cuda/finish.cuh"
+#include "backend/cuda/product.h"
+#include "backend/cuda/split.cuh"
+#include "backend/cuda/tensor_map.h"
+#include "backend/cuda/wgmma.cuh"
+
+namespace toto::cuda {
+namespace {
+
+constexpr int kDepth = kSplitSlice;  // k of one stage: 128 bytes of a row
+constexpr int kEights = kDepth / 8;
+constexpr int kGroups = 2;           // warpgroups that multiply
+constexpr int kRows = 64 * kGroups;  // of a tile
+constexpr int kSplitters = 3;        // warps that split weights
+constexpr int kAlignment = 1024;     // of tiles
+constexpr int kThreads = 128 * (kGroups + 1);
+constexpr int kRegistersBringing = 40;
+constexpr int kRegistersMultiplying = 232;
+static_assert(kDepth * sizeof(float) == 128);
+
+/// Tiles of kRows by N outputs.
+template <int N>
+struct Shape {
+  static constexpr int kX = kRows * kDepth;  // floats of a stage
+  static constexpr int kW = N * kDepth;
+  static constexpr int kCopiedBytes = (kX + kW) * 4;
+  static constexpr int kStageBytes = kCopiedBytes + kW * 4;
+  static constexpr int kStages = 212992 / kStageBytes < 8 ? 212992 / kStageBytes : 8;
+  static constexpr int kBytes = kAlignment + kStages * (kStageBytes + 3 * 8);
+};
+
+/// The low parts of a tile of weights, each where its weight is.
+template <int N>
+__device__ void split_weights(const float* weights, float* low_parts, int thread) {
+  constexpr int kThreadsSplitting = 32 * kSplitters;
+  constexpr int kFours = N * kDepth / 4;
+  constexpr int kAtOnce = 4;
+  const auto* const from = reinterpret_cast<const uint4*>(weights);
+  auto* const to = reinterpret_cast<uint4*>(low_parts);
+#pragma unroll 1  // few registers
+  for (int first = 0; first < kFours; first += kAtOnce * kThreadsSplitting) {
+    uint4 v[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int at = first + i * kThreadsSplitting + thread;
+      if (at < kFours) v[i] = from[at];
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int at = first + i * kThreadsSplitting + thread;
+      if (at >= kFours) continue;
+      to[at] = {low_weight(v[i].x), low_weight(v[i].y), low_weight(v[i].z), low_weight(v[i].w)};
+    }
+  }
+}
+
+/// The same as finish_rows(), of gates and values by turns: a lane has one of each.
+template <int N>
+__device__ void finish_gated(const float (&sum)[N / 2], const float* __restrict__ bias, float* y,
+                             std::int32_t row, std::int32_t rows, std::int32_t out0,
+                             std::int32_t out) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool odd = lane % 2 != 0;
+  const std::int32_t columns = out / 2;
+  float2 b[N / 8];
+#pragma unroll
+  for (int j = 0; j < N / 8; ++j) {
+    const std::int32_t o = out0 + j * 8 + lane % 4 * 2;
+    b[j] = bias != nullptr && o < out ? __ldg(reinterpret_cast<const float2*>(bias + o))
+                                      : float2{0, 0};
+  }
+  row += lane / 4;
+#pragma unroll
+  for (int j = 0; j < N / 8; j += 2) {
+    // Even lanes take two neighbours of the first four columns, odd ones of the next.
+    const std::int32_t column = out0 / 2 + j * 4 + lane % 2 * 4 + lane % 4 / 2 * 2;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float* const s = sum + j * 4 + half * 2;
+      const float v = silu(s[0] + b[j].x) * (s[1] + b[j].y);
+      const float u = silu(s[4] + b[j + 1].x) * (s[5] + b[j + 1].y);
+      const float other = __shfl_xor_sync(~0U, odd ? v : u, 1);
+      if (row + half * 8 < rows && column < columns) {
+        *reinterpret_cast<float2*>(y + std::int64_t{row + half * 8} * columns + column) =
+            odd ? float2{other, u} : float2{v, other};
+      }
+    }
+  }
+}
+
+template <int N, Epilogue E>
+__global__ void __launch_bounds__(kThreads, 1)
+    group_f32(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
+              const float* __restrict__ bias, float* y, Rows count, std::int32_t out,
+              std::int32_t in) {
+  using S = Shape<N>;
+  extern __shared__ std::byte memory[];
+  std::byte* const aligned =
+      memory + (kAlignment - shared_address(memory) % kAlignment) % kAlignment;
+  auto* const xs = reinterpret_cast<float*>(aligned);  // [kStages][kRows][kDepth]
+  float* const ws = xs + S::kStages * S::kX;           // [kStages][N][kDepth]
+  float* const ls = ws + S::kStages * S::kW;           // the same of low parts
+  auto* const full = reinterpret_cast<std::uint64_t*>(ls + S::kStages * S::kW);  // [kStages]
+  std::uint64_t* const split = full + S::kStages;                                // [kStages]
+  std::uint64_t* const empty = split + S::kStages;                               // [kStages]
+  const std::int32_t out_tiles = (out + N - 1) / N;
+  const std::int32_t steps = (in + kDepth - 1) / kDepth;
+  const auto first = static_cast<std::int32_t>(blockIdx.x);
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) {
+    prefetch_map(w_map);
+    prefetch_map(x_map);
+    for (int i = 0; i < S::kStages; ++i) {
+      make_barrier(full + i, 1);
+      make_barrier(split + i, kSplitters);   // warps
+      make_barrier(empty + i, 4 * kGroups);  // warps
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  begin_kernel();
+
+  const std::int32_t rows = live_rows(count);
+  const std::int32_t all_tiles = out_tiles * ((rows + kRows - 1) / kRows);
+  const auto stride = static_cast<std::int32_t>(gridDim.x);
+  Cursor<S::kStages> at;
+  if (thread / 128 == kGroups) {
+    give_registers<kRegistersBringing>();
+    const int splitter = thread - 128 * kGroups - 32;
+    if (splitter >= 0) {
+      // Low parts of a stage may be written once it is full again: it was not copied to before all
+      // that multiply had done with it, low parts and all. And no copy runs over weights that are
+      // still being split: those that multiply wait for all that split.
+      for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
+        for (std::int32_t step = 0; step < steps; ++step, at.advance()) {
+          wait_barrier(full + at.stage, at.parity);
+          split_weights<N>(ws + at.stage * S::kW, ls + at.stage * S::kW, splitter);
+          publish_tile();
+          __syncwarp();
+          if (splitter % 32 == 0) arrive(split + at.stage);
+        }
+      }
+    } else if (splitter == -32) {
+      for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
+        for (std::int32_t step = 0; step < steps; ++step, at.advance()) {
+          wait_barrier(empty + at.stage, at.parity ^ 1);
+          expect_bytes(full + at.stage, S::kCopiedBytes);
+          copy_tile(ws + at.stage * S::kW, w_map, step * kDepth, tile % out_tiles * N,
+                    full + at.stage);
+          copy_tile(xs + at.stage * S::kX, x_map, step * kDepth, tile / out_tiles * kRows,
+                    full + at.stage);
+        }
+      }
+    }
+  } else {
+    take_registers<kRegistersMultiplying>();
+    // Where in a tile a lane's row of four k is, in the copy engine's swizzle: of eight rows and
+    // the next, and of four k and the next.
+    const int lane = thread % 32;
+    const int lane_at = (thread / 32 * 16 + lane % 16) * kDepth + (lane / 16 ^ lane % 8) * 4;
+    std::uint32_t x[kEights][4];
+    const auto load = [&] {
+      wait_barrier(full + at.stage, at.parity);
+#pragma unroll
+      for (int k = 0; k < kEights; ++k) {
+        load_matrices(x[k], xs + at.stage * S::kX + (lane_at ^ k * 8));
+      }
+      wait_barrier(split + at.stage, at.parity);
+    };
+    for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
+      float sum[N / 2] = {};
+      float slice[N / 2] = {};  // the first step of a slice does not read it
+      if (steps > 0) load();
+      for (std::int32_t step = 0; step < steps; ++step) {
+        std::uint32_t high[kEights][4];
+        std::uint32_t low[kEights][4];
+#pragma unroll
+        for (int k = 0; k < kEights; ++k) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) split_input(x[k][i], high[k][i], low[k][i]);
+        }
+        const std::uint64_t w = tile_descriptor(ws + at.stage * S::kW);
+        const std::uint64_t w_low = tile_descriptor(ls + at.stage * S::kW);
+        begin_steps();
+#pragma unroll
+        for (int k = 0; k < kEights; ++k) {
+          multiply_add_group<N>(slice, low[k], w + k * kDescriptorStep, k);
+        }
+#pragma unroll
+        for (int k = 0; k < kEights; ++k) {
+          multiply_add_group<N>(slice, high[k], w_low + k * kDescriptorStep, 1);
+        }
+#pragma unroll
+        for (int k = 0; k < kEights; ++k) {
+          multiply_add_group<N>(slice, high[k], w + k * kDescriptorStep, 1);
+        }
+        commit_steps();
+        const int stage = at.stage;
+        at.advance();
+        if (step + 1 < steps) load();
+        wait_steps<0>();
+        if (lane == 0) arrive(empty + stage);
+#pragma unroll
+        for (int i = 0; i < N / 2; ++i) sum[i] += slice[i];
+      }
+      const std::int32_t row = tile / out_tiles * kRows + thread / 32 * 16;
+      const std::int32_t out0 = tile % out_tiles * N;
+      if constexpr (E == Epilogue::gated) {
+        finish_gated<N>(sum, bias, y, row, rows, out0, out);
+      } else {
+        finish_rows<N, E == Epilogue::residual>(sum, bias, y, row, rows, out0, out);
+      }
+    }
+  }
+}
+
+/// [rows][width], of which `there` columns are, in boxes of kDepth columns.
+CUtensorMap boxes_of(const void* data, std::int64_t rows, std::int64_t there, std::int64_t width,
+                     int box_rows) {
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(there), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(width) * 4};
+  const cuuint32_t box[] = {kDepth, static_cast<cuuint32_t>(box_rows)};
+  return tensor_map(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, data, 2, sizes, strides, box);
+}
+
+template <int N, Epilogue E>
+void run(const ProductArgs& a, const Stream& s) {
+  using S = Shape<N>;
+  const auto kernel = group_f32<N, E>;
+  static const bool ready = [&] {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
+          "shared memory");
+    return true;
+  }();
+  (void)ready;
+  const CUtensorMap w = boxes_of(a.w, a.out, a.in, a.pitch, N);
+  const CUtensorMap x = boxes_of(a.x, a.rows.count, a.in, a.in, kRows);
+  const unsigned tiles = ceil_div(a.out, N) * ceil_div(a.rows.count, kRows);
+  launch(kernel, dim3(std::min(tiles, static_cast<unsigned>(s.processors))), dim3(kThreads),
+         S::kBytes, s, w, x, a.bias, static_cast<float*>(a.y), a.rows, a.out, a.in);
+}
+
+/// Wide tiles where they keep the processors as busy as narrow ones: every tile also costs what
+/// some outputs more of it would.
+template <Epilogue E>
+void choose(const ProductArgs& a, const Stream& s) {
+  constexpr std::int64_t kTileCost = 32;
+  const auto cost = [&](std::int64_t n) {
+    const std::int64_t tiles =
+        std::int64_t{ceil_div(a.out, n)} * static_cast<std::int64_t>(ceil_div(a.rows.count, kRows));
+    return static_cast<std::int64_t>(ceil_div(tiles, s.processors)) * (n + kTileCost);
+  };
+  const std::int64_t best = std::min({cost(128), cost(96), cost(64), cost(32)});
+  if (cost(128) == best) {
+    run<128, E>(a, s);
+  } else if (cost(96) == best) {
+    run<96, E>(a, s);
+  } else if (cost(64) == best) {
+    run<64, E>(a, s);
+  } else {
+    run<32, E>(a, s);
+  }
+}
+
+}  // namespace
+
+bool many_rows_f32(const ProductArgs& a, const Stream& s) {
+  if (!splits_f32(a, s)) return false;
+  if (a.rows.count == 0) return true;
+  with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });
+  return true;
+}
+
+}  // namespace toto::cuda
