@@ -78,9 +78,9 @@ __device__ inline void copy_tile(void* to, const CUtensorMap& map, int column, i
 __device__ inline void copy_tile(void* to, const CUtensorMap& map, int x, int y, int z,
                                  std::uint64_t* barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
-      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier))
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)), "l"(0x12F0000000000000ULL)
       : "memory");
 }
 __device__ inline void prefetch_map(const CUtensorMap& map) {

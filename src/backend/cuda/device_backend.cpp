@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backend/cuda/device_failure.h"
+#include "backend/cuda/tensor_map.h"
 #include "toto/error.hpp"
 
 namespace toto::cuda {
@@ -152,6 +153,9 @@ Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::i
   matrix->in = in;
   matrix->pitch = (in + unit - 1) / unit * unit;
   matrix->bf16 = bf16;
+  // Whatever the number of rows, so that it changes no bit.
+  matrix->split =
+      !bf16 && stream_.hopper && in % 4 == 0 && out % 4 == 0 && tensor_map_encoder() != nullptr;
   const std::size_t rows = static_cast<std::size_t>(matrix->stored);
   const std::size_t count = rows * static_cast<std::size_t>(matrix->pitch);
   std::vector<float> wide(bf16 ? 0 : count, 0.0F);
@@ -170,6 +174,9 @@ Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::i
     if (!bias.empty()) {
       biases[static_cast<std::size_t>(row)] = bias[static_cast<std::size_t>(from)];
     }
+  }
+  if (matrix->split) {
+    for (float& v : wide) v = std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) + kHighHalf);
   }
   const void* const packed = bf16 ? static_cast<const void*>(narrow.data()) : wide.data();
   const std::size_t bytes = count * (bf16 ? sizeof(std::uint16_t) : sizeof(float));

@@ -48,7 +48,8 @@ ProductArgs product_of(const DeviceMatrix& matrix, const Matrix& w, const void* 
           epilogue == Epilogue::gated ? matrix.stored : w.out,
           matrix.in,
           matrix.pitch,
-          epilogue};
+          epilogue,
+          matrix.split};
 }
 
 }  // namespace

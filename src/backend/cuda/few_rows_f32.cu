@@ -2,9 +2,11 @@
 // Products in float32 with up to eight rows: the weights are streamed once. Each warp has some
 // slices of k (product.h) of a few outputs: it asks for all its weights at once, before it even
 // knows that the inputs are there, and forms one sum for each (row, output). The sums of the slices
-// are then added in order.
+// are then added in order. Where products are split (split.cuh), a slice here is three of those.
+#include "backend/cuda/mma.cuh"
 #include "backend/cuda/norm.cuh"
 #include "backend/cuda/product.h"
+#include "backend/cuda/split.cuh"
 
 namespace toto::cuda {
 namespace {
@@ -12,19 +14,87 @@ namespace {
 constexpr int kPitch = kSlice + 4;  // floats: eight columns or rows lie in different banks
 constexpr int kMaxWarps = 16;
 
-/// A block has 8 * CW outputs. Lanes: 4 pairs of rows by 8 groups of CW outputs.
+constexpr int kSplits = kSlice / kSplitSlice;
+static_assert(kSplits * kSplitSlice == kSlice);
+
+/// Sums of a slice of length `end` for 8 * CW outputs, [row][output] to `part`; fused multiply-adds.
+/// Lanes: 4 pairs of rows by 8 groups of CW outputs.
 template <int CW>
+__device__ void sum_slice(const float* xs, const float* ws, int end, float* part) {
+  constexpr int kOutputs = 8 * CW;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = lane / 8 * 2;
+  const int column = lane % 8;  // of each group of eight
+  float sum[2][CW] = {};
+  const float* const x0 = xs + row * kPitch;
+  const float* const w0 = ws + column * kPitch;
+#pragma unroll 4
+  for (int k = 0; k < end; k += 4) {
+    const float4 a = *reinterpret_cast<const float4*>(x0 + k);
+    const float4 b = *reinterpret_cast<const float4*>(x0 + kPitch + k);
+#pragma unroll
+    for (int c = 0; c < CW; ++c) {
+      const float4 v = *reinterpret_cast<const float4*>(w0 + c * 8 * kPitch + k);
+      sum[0][c] = __fmaf_rn(v.x, a.x, sum[0][c]);
+      sum[1][c] = __fmaf_rn(v.x, b.x, sum[1][c]);
+      sum[0][c] = __fmaf_rn(v.y, a.y, sum[0][c]);
+      sum[1][c] = __fmaf_rn(v.y, b.y, sum[1][c]);
+      sum[0][c] = __fmaf_rn(v.z, a.z, sum[0][c]);
+      sum[1][c] = __fmaf_rn(v.z, b.z, sum[1][c]);
+      sum[0][c] = __fmaf_rn(v.w, a.w, sum[0][c]);
+      sum[1][c] = __fmaf_rn(v.w, b.w, sum[1][c]);
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < CW; ++c) {
+    part[row * kOutputs + c * 8 + column] = sum[0][c];
+    part[(row + 1) * kOutputs + c * 8 + column] = sum[1][c];
+  }
+}
+
+/// The same for the slices of split.cuh that lie in one of here: [slice][row][output] to `part`.
+template <int CW>
+__device__ void sum_splits(const float* xs, const float* ws, float* part) {
+  constexpr int kQuads = 2 * kSplits;
+  constexpr int kOutputs = 8 * CW;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int at = lane % 8 * kPitch + lane / 8 * 4;
+  SplitInputs<kSplits> x;
+#pragma unroll
+  for (int q = 0; q < kQuads; ++q) {
+    std::uint32_t r[4];
+    load_matrices(r, xs + at + q * 16);
+    x.set(q, {r[0], r[1], r[2], r[3]});
+  }
+#pragma unroll 1
+  for (int c = 0; c < CW; ++c) {
+    std::uint32_t w[kQuads][4];
+#pragma unroll
+    for (int q = 0; q < kQuads; ++q) load_matrices(w[q], ws + c * 8 * kPitch + at + q * 16);
+    float2 sum[kSplits];
+    x.multiply(sum, w);
+#pragma unroll
+    for (int i = 0; i < kSplits; ++i) {
+      float* const to = part + (i * kFewRows + lane / 4) * kOutputs + c * 8 + lane % 4 * 2;
+      *reinterpret_cast<float2*>(to) = sum[i];
+    }
+  }
+}
+
+/// A block has 8 * CW outputs.
+template <int CW, bool Split>
 __global__ void __launch_bounds__(32 * kMaxWarps)
     few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
             Rows count, std::int32_t out, std::int32_t in, std::int32_t pitch, Epilogue epilogue,
             int slices, const float* __restrict__ gain) {
   constexpr int kOutputs = 8 * CW;
   constexpr int kQuads = kSlice / 4;
+  constexpr int kParts = Split ? kSplits : 1;  // sums of a slice
   extern __shared__ float4 shared[];
   auto* const memory = reinterpret_cast<float*>(shared);
   float* const ws = memory;                             // [slices][kOutputs][kPitch]
   float* const xs = ws + slices * kOutputs * kPitch;    // [slices][kFewRows][kPitch]
-  float* const part = xs + slices * kFewRows * kPitch;  // [slices][kFewRows][kOutputs]
+  float* const part = xs + slices * kFewRows * kPitch;  // [slices * kParts][kFewRows][kOutputs]
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warps = static_cast<int>(blockDim.x) / 32;
@@ -34,7 +104,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     for (int i = lane; i < kOutputs * kQuads; i += 32) {
       const int o = i / kQuads;
       const int k = i % kQuads * 4;
-      const bool inside = out0 + o < out && s * kSlice + k < in;
+      const bool inside = out0 + o < out && s * kSlice + k < pitch;
       copy_16(ws + (s * kOutputs + o) * kPitch + k,
               inside ? w + std::int64_t{out0 + o} * pitch + s * kSlice + k : w, inside ? 16 : 0);
     }
@@ -71,41 +141,22 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   __syncwarp();
   if (gain != nullptr) __syncthreads();
 
-  const int row = lane / 8 * 2;
-  const int column = lane % 8;  // of each group of eight
   for (int s = warp; s < slices; s += warps) {
-    float sum[2][CW] = {};
-    const float* const x0 = xs + (s * kFewRows + row) * kPitch;
-    const float* const w0 = ws + (s * kOutputs + column) * kPitch;
-    const int end = min(kSlice, in - s * kSlice);
-#pragma unroll 4
-    for (int k = 0; k < end; k += 4) {
-      const float4 a = *reinterpret_cast<const float4*>(x0 + k);
-      const float4 b = *reinterpret_cast<const float4*>(x0 + kPitch + k);
-#pragma unroll
-      for (int c = 0; c < CW; ++c) {
-        const float4 v = *reinterpret_cast<const float4*>(w0 + c * 8 * kPitch + k);
-        sum[0][c] = __fmaf_rn(v.x, a.x, sum[0][c]);
-        sum[1][c] = __fmaf_rn(v.x, b.x, sum[1][c]);
-        sum[0][c] = __fmaf_rn(v.y, a.y, sum[0][c]);
-        sum[1][c] = __fmaf_rn(v.y, b.y, sum[1][c]);
-        sum[0][c] = __fmaf_rn(v.z, a.z, sum[0][c]);
-        sum[1][c] = __fmaf_rn(v.z, b.z, sum[1][c]);
-        sum[0][c] = __fmaf_rn(v.w, a.w, sum[0][c]);
-        sum[1][c] = __fmaf_rn(v.w, b.w, sum[1][c]);
-      }
-    }
-#pragma unroll
-    for (int c = 0; c < CW; ++c) {
-      part[(s * kFewRows + row) * kOutputs + c * 8 + column] = sum[0][c];
-      part[(s * kFewRows + row + 1) * kOutputs + c * 8 + column] = sum[1][c];
+    const float* const x0 = xs + s * kFewRows * kPitch;
+    const float* const w0 = ws + s * kOutputs * kPitch;
+    float* const to = part + s * kParts * kFewRows * kOutputs;
+    if constexpr (Split) {
+      sum_splits<CW>(x0, w0, to);
+    } else {
+      sum_slice<CW>(x0, w0, min(kSlice, in - s * kSlice), to);
     }
   }
   __syncthreads();
 
+  const int parts = Split ? (in + kSplitSlice - 1) / kSplitSlice : slices;
   const auto total = [&](int r, int o) {
     float sum = 0;
-    for (int s = 0; s < slices; ++s) sum += part[(s * kFewRows + r) * kOutputs + o];
+    for (int s = 0; s < parts; ++s) sum += part[(s * kFewRows + r) * kOutputs + o];
     return bias == nullptr ? sum + 0.0F : sum + bias[out0 + o];
   };
   const bool gated = epilogue == Epilogue::gated;
@@ -127,33 +178,38 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   }
 }
 
-template <int CW>
+template <int CW, bool Split>
 bool run(const ProductArgs& a, const Stream& s) {
+  const auto kernel = few_f32<CW, Split>;
   const int slices = (a.in + kSlice - 1) / kSlice;
-  const std::size_t bytes =
-      static_cast<std::size_t>(slices) *
-      (static_cast<std::size_t>((8 * CW + kFewRows) * kPitch) + 8 * CW * kFewRows) * sizeof(float);
+  constexpr int kFloats = (8 * CW + kFewRows) * kPitch + 8 * CW * kFewRows * (Split ? kSplits : 1);
+  const std::size_t bytes = static_cast<std::size_t>(slices) * kFloats * sizeof(float);
   if (bytes > static_cast<std::size_t>(s.shared_bytes)) return false;
   static int allowed = 0;  // of this kernel; the first product sets it
   if (static_cast<int>(bytes) > allowed) {
-    check(cudaFuncSetAttribute(few_f32<CW>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(bytes)),
           "shared memory");
     allowed = static_cast<int>(bytes);
   }
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
-  launch(few_f32<CW>, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)), bytes,
-         s, static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),
+  launch(kernel, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)), bytes, s,
+         static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),
          static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch, a.epilogue, slices, a.gain);
   return true;
+}
+
+template <bool Split>
+bool choose(const ProductArgs& a, const Stream& s) {
+  // Wide blocks where there are many outputs: the inputs are read less often.
+  return a.out >= 4096 ? run<3, Split>(a, s) : run<1, Split>(a, s);
 }
 
 }  // namespace
 
 bool few_rows_f32(const ProductArgs& a, const Stream& s) {
   if (a.in % 4 != 0) return false;
-  // Wide blocks where there are many outputs: the inputs are read less often.
-  return a.out >= 4096 ? run<3>(a, s) : run<1>(a, s);
+  return a.split ? choose<true>(a, s) : choose<false>(a, s);
 }
 
 }  // namespace toto::cuda

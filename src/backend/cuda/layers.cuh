@@ -22,6 +22,7 @@ inline constexpr int kHead = 64;
 inline constexpr int kHeads = 12;
 inline constexpr int kMostLayers = 32;
 inline constexpr int kLeastProcessors = 96;
+inline constexpr int kMostProcessors = 144;  // then every block has units of qkv and mlp_in
 inline constexpr int kWorkers = 256;  // threads that compute; a warp more streams weights
 
 enum Product { kQkv, kOut, kMlpIn, kMlpOut, kProducts };

@@ -92,25 +92,21 @@ __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Pro
   int first = 0;
   const int count = progress.turn.take(s.deals[p], first);
   if (count == 0) return;
-  {  // What does not depend on what others do is asked for first.
+  {  // What does not depend on what others do is asked for first. What is held was taken before.
     const Item<T> item(p, first, thread);
-    float bias[T::kGatedOuts] = {};
-    float held = 0;
     if (item.i < count && item.row < progress.rows) {
       const float* const biases = s.vectors[layer].bias[p] + item.unit * T::unit_outs(p);
 #pragma unroll
       for (int e = 0; e < T::kGatedOuts; ++e) {
-        if (e == 0 || p == kMlpIn) bias[e] = __ldg(biases + item.output(p, e));
+        if (e == 0 || p == kMlpIn) copy_4(&s.ends[thread].bias[e], biases + item.output(p, e), 4);
       }
       if (p == kOut || p == kMlpOut) {
         const float* const x = p == kOut ? input_of(a, layer) : wire_of(a, layer, kMiddleWire);
         const int row = p == kOut && layer == a.last_time ? row_before(a, item.row) : item.row;
-        held = wire::take(x + row * kDim + item.column(p));
+        copy_4(&s.ends[thread].held, x + row * kDim + item.column(p), 4);
       }
     }
-#pragma unroll
-    for (int e = 0; e < T::kGatedOuts; ++e) s.ends[thread].bias[e] = bias[e];
-    s.ends[thread].held = held;
+    commit_copies();
   }
 
   T product;
@@ -134,6 +130,7 @@ __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Pro
   asm volatile("" : "+r"(layer), "+r"(p), "+r"(first));
   const Item<T> item(p, first, thread);
   if (item.i >= count || item.row >= progress.rows) return;
+  wait_copies<0>();
   float v[T::kGatedOuts];
 #pragma unroll
   for (int e = 0; e < T::kGatedOuts; ++e) {
@@ -206,26 +203,25 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
   }
 }
 
-/// A stage as a box of the matrix, swizzled. float32: rows of 128 bytes, whatever output they
-/// belong to. bfloat16: [k / 64][output][64].
+/// A stage as a box of the matrix, swizzled: [k / (32, or 64)][output][32, or 64].
 CUtensorMap describe(const DeviceMatrix& w) {
+  const int bytes = w.bf16 ? 2 : 4;
   const auto outs = static_cast<cuuint64_t>(w.stored);
+  const auto width = static_cast<cuuint64_t>(128 / bytes);
   const auto ins = static_cast<cuuint64_t>(w.in);
-  if (w.bf16) {
-    const cuuint64_t sizes[] = {64, outs, ins / 64};
-    const cuuint64_t strides[] = {ins * 2, 128};
-    const cuuint32_t box[] = {64, Bfloat16::kOutputs, kDim / 64};
-    return tensor_map(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, w.weights, 3, sizes, strides, box);
-  }
-  const cuuint64_t sizes[] = {Float32::kSegment, outs * ins / Float32::kSegment};
-  const cuuint64_t strides[] = {128};
-  const cuuint32_t box[] = {Float32::kSegment, kStageBytes / 128};
-  return tensor_map(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, w.weights, 2, sizes, strides, box);
+  const cuuint64_t sizes[] = {width, outs, ins / width};
+  const cuuint64_t strides[] = {ins * static_cast<cuuint64_t>(bytes), 128};
+  const auto unit = static_cast<cuuint32_t>(w.bf16 ? Bfloat16::kOutputs : Float32::kOutputs);
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(width), unit,
+                            static_cast<cuuint32_t>(kDim / width)};
+  return tensor_map(
+      w.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32, w.weights, 3,
+      sizes, strides, box);
 }
 
 bool fits(const Matrix& m, Product p, bool bf16) {
   const auto& w = *static_cast<const DeviceMatrix*>(m.weights);
-  return w.bf16 == bf16 && w.bias != nullptr && w.stored == outs(p) && w.in == ins(p) &&
+  return w.bf16 == bf16 && w.split == !bf16 && w.bias != nullptr && w.stored == outs(p) && w.in == ins(p) &&
          w.pitch == w.in;
 }
 
@@ -249,7 +245,7 @@ bool LayerStack::possible(std::span<const LayerWeights> stack, std::int32_t head
                           bool bf16, const Stream& s) {
   using namespace layers;
   constexpr std::size_t kShared = std::max(sizeof(Shared<Float32>), sizeof(Shared<Bfloat16>));
-  if (!s.hopper || s.processors < kLeastProcessors ||
+  if (!s.hopper || s.processors < kLeastProcessors || s.processors > kMostProcessors ||
       static_cast<std::size_t>(s.shared_bytes) < kShared) {
     return false;
   }

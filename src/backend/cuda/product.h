@@ -22,13 +22,17 @@ struct DeviceMatrix {
   std::int32_t in = 0;
   std::int32_t pitch = 0;  // elements
   bool bf16 = false;
+  bool split = false;  // float32 that is multiplied as split.cuh says, and stored for it
 };
 
 /// Sums are formed over k in slices of this length, then over the slices, both in order.
-inline constexpr int kSlice = 96;       // float32
+inline constexpr int kSlice = 96;       // float32, where it is not split
+inline constexpr int kSplitSlice = 32;  // where it is: split.cuh
 inline constexpr int kSliceBf16 = 192;  // bfloat16
-inline constexpr int kPitchF32 = 16;    // pitches are multiples of these
+inline constexpr int kPitchF32 = 32;    // pitches are multiples of these
 inline constexpr int kPitchBf16 = 64;
+/// What is added to the bits of weights that are split: half of the last bit of the high part.
+inline constexpr std::uint32_t kHighHalf = 0x1000U;
 inline constexpr int kFewRows = 8;  // up to here the weights are streamed
 
 /// One product. `out`: the first so many rows of W.
@@ -40,6 +44,7 @@ struct ProductArgs {
   Rows rows;
   std::int32_t out, stored, in, pitch;  // stored: rows of W that are there, out or more
   Epilogue epilogue;
+  bool split = false;
   const float* gain = nullptr;  // x is to be normed first: only few rows, only kNormedWidth
 };
 inline constexpr std::int32_t kNormedWidth = 768;  // of the published model
@@ -47,12 +52,6 @@ inline constexpr std::int32_t kNormedWidth = 768;  // of the published model
 /// Inputs in bfloat16 lie in rows of whole sixteen bytes, zero beyond their end.
 TOTO_HOST_DEVICE constexpr std::int32_t padded_bf16(std::int32_t width) {
   return (width + 7) / 8 * 8;
-}
-
-/// Whether products in float32 with this matrix are split for tensor cores (split.cuh): whatever
-/// the number of rows, so that it changes no bit.
-inline bool splits_f32(const ProductArgs& a, const Stream& s) {
-  return s.hopper && a.in % 4 == 0 && a.out % 4 == 0;
 }
 
 /// x and y in float32.

@@ -96,7 +96,24 @@ __device__ void finish_gated(const float (&sum)[N / 2], const float* __restrict_
   }
 }
 
-template <int N, Epilogue E>
+/// The same as finish_rows() for any number of outputs: of the first so many of a matrix.
+template <int N, bool Residual>
+__device__ void finish_singly(const float (&sum)[N / 2], const float* __restrict__ bias, float* y,
+                              std::int32_t row, std::int32_t rows, std::int32_t out0,
+                              std::int32_t out) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < N / 2; ++i) {
+    const std::int32_t o = out0 + i / 4 * 8 + lane % 4 * 2 + i % 2;
+    const std::int32_t r = row + lane / 4 + i % 4 / 2 * 8;
+    if (r >= rows || o >= out) continue;
+    float* const to = y + std::int64_t{r} * out + o;
+    const float v = sum[i] + (bias != nullptr ? bias[o] : 0);
+    *to = Residual ? *to + v : v;
+  }
+}
+
+template <int N, Epilogue E, bool Fours>
 __global__ void __launch_bounds__(kThreads, 1)
     group_f32(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
               const float* __restrict__ bias, float* y, Rows count, std::int32_t out,
@@ -177,7 +194,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     };
     for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
       float sum[N / 2] = {};
-      float slice[N / 2] = {};  // the first step of a slice does not read it
+      float slice[N / 2] = {};  // the first steps of both chains do not read what was there
+      float rest[N / 2] = {};
       if (steps > 0) load();
       for (std::int32_t step = 0; step < steps; ++step) {
         std::uint32_t high[kEights][4];
@@ -192,15 +210,15 @@ __global__ void __launch_bounds__(kThreads, 1)
         begin_steps();
 #pragma unroll
         for (int k = 0; k < kEights; ++k) {
-          multiply_add_group<N>(slice, low[k], w + k * kDescriptorStep, k);
+          multiply_add_group<N>(rest, low[k], w + k * kDescriptorStep, k);
         }
 #pragma unroll
         for (int k = 0; k < kEights; ++k) {
-          multiply_add_group<N>(slice, high[k], w_low + k * kDescriptorStep, 1);
+          multiply_add_group<N>(slice, high[k], w + k * kDescriptorStep, k);
         }
 #pragma unroll
         for (int k = 0; k < kEights; ++k) {
-          multiply_add_group<N>(slice, high[k], w + k * kDescriptorStep, 1);
+          multiply_add_group<N>(rest, high[k], w_low + k * kDescriptorStep, 1);
         }
         commit_steps();
         const int stage = at.stage;
@@ -209,40 +227,41 @@ __global__ void __launch_bounds__(kThreads, 1)
         wait_steps<0>();
         if (lane == 0) arrive(empty + stage);
 #pragma unroll
-        for (int i = 0; i < N / 2; ++i) sum[i] += slice[i];
+        for (int i = 0; i < N / 2; ++i) sum[i] += slice[i] + rest[i];
       }
       const std::int32_t row = tile / out_tiles * kRows + thread / 32 * 16;
       const std::int32_t out0 = tile % out_tiles * N;
       if constexpr (E == Epilogue::gated) {
         finish_gated<N>(sum, bias, y, row, rows, out0, out);
-      } else {
+      } else if constexpr (Fours) {
         finish_rows<N, E == Epilogue::residual>(sum, bias, y, row, rows, out0, out);
+      } else {
+        finish_singly<N, E == Epilogue::residual>(sum, bias, y, row, rows, out0, out);
       }
     }
   }
 }
 
-/// [rows][width], of which `there` columns are, in boxes of kDepth columns.
-CUtensorMap boxes_of(const void* data, std::int64_t rows, std::int64_t there, std::int64_t width,
-                     int box_rows) {
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(there), static_cast<cuuint64_t>(rows)};
+/// [rows][width] in boxes of kDepth columns; beyond the edges there are zeros.
+CUtensorMap boxes_of(const void* data, std::int64_t rows, std::int64_t width, int box_rows) {
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(rows)};
   const cuuint64_t strides[] = {static_cast<cuuint64_t>(width) * 4};
   const cuuint32_t box[] = {kDepth, static_cast<cuuint32_t>(box_rows)};
   return tensor_map(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, data, 2, sizes, strides, box);
 }
 
-template <int N, Epilogue E>
+template <int N, Epilogue E, bool Fours = true>
 void run(const ProductArgs& a, const Stream& s) {
   using S = Shape<N>;
-  const auto kernel = group_f32<N, E>;
+  const auto kernel = group_f32<N, E, Fours>;
   static const bool ready = [&] {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
           "shared memory");
     return true;
   }();
   (void)ready;
-  const CUtensorMap w = boxes_of(a.w, a.out, a.in, a.pitch, N);
-  const CUtensorMap x = boxes_of(a.x, a.rows.count, a.in, a.in, kRows);
+  const CUtensorMap w = boxes_of(a.w, a.out, a.pitch, N);
+  const CUtensorMap x = boxes_of(a.x, a.rows.count, a.in, kRows);
   const unsigned tiles = ceil_div(a.out, N) * ceil_div(a.rows.count, kRows);
   launch(kernel, dim3(std::min(tiles, static_cast<unsigned>(s.processors))), dim3(kThreads),
          S::kBytes, s, w, x, a.bias, static_cast<float*>(a.y), a.rows, a.out, a.in);
@@ -258,10 +277,12 @@ void choose(const ProductArgs& a, const Stream& s) {
         std::int64_t{ceil_div(a.out, n)} * static_cast<std::int64_t>(ceil_div(a.rows.count, kRows));
     return static_cast<std::int64_t>(ceil_div(tiles, s.processors)) * (n + kTileCost);
   };
-  const std::int64_t best = std::min({cost(128), cost(96), cost(64), cost(32)});
-  if (cost(128) == best) {
-    run<128, E>(a, s);
-  } else if (cost(96) == best) {
+  if (E != Epilogue::gated && a.out % 4 != 0) {
+    run<32, E, false>(a, s);
+    return;
+  }
+  const std::int64_t best = std::min({cost(96), cost(64), cost(32)});
+  if (cost(96) == best) {
     run<96, E>(a, s);
   } else if (cost(64) == best) {
     run<64, E>(a, s);
@@ -273,7 +294,7 @@ void choose(const ProductArgs& a, const Stream& s) {
 }  // namespace
 
 bool many_rows_f32(const ProductArgs& a, const Stream& s) {
-  if (!splits_f32(a, s)) return false;
+  if (!a.split) return false;
   if (a.rows.count == 0) return true;
   with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });
   return true;

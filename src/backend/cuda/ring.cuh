@@ -14,15 +14,6 @@ namespace toto::cuda {
 inline constexpr int kStageBytes = 24576;
 inline constexpr int kRingStages = 7;
 
-/// Sixteen bytes at an address of shared memory.
-__device__ inline float4 load_shared(unsigned at) {
-  float4 v;
-  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
-               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-               : "r"(at));
-  return v;
-}
-
 struct Ring {
   std::uint64_t full[kRingStages];
   std::uint64_t empty[kRingStages];

@@ -20,12 +20,6 @@ __device__ inline void put(float* at, float v) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(__float_as_uint(v)) : "memory");
 }
 
-__device__ inline std::uint32_t look(const void* at) {
-  std::uint32_t v;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
-  return v;
-}
-
 __device__ inline uint4 look_four(const void* at) {
   uint4 v;
   asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -39,28 +33,31 @@ __device__ inline std::uint32_t highest(const uint4& v) {
   return max(max(v.x, v.y), max(v.z, v.w));
 }
 
-/// One word, once it is there.
-__device__ inline float take(const float* at) {
-  std::uint32_t v = look(at);
-  for (std::uint32_t asked = 0; v == kNothing; ++asked) {
-    if (asked == kPatience) __trap();
-    v = look(at);
-  }
-  return __uint_as_float(v);
+/// N times sixteen bytes as they are now: v[i] from at(i).
+template <int N, typename At>
+__device__ void look_fours(uint4 (&v)[N], const At& at) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) v[i] = look_four(at(i));
 }
 
-/// N times sixteen bytes, once they are all there: v[i] from at(i).
+/// The same once they are all there, if they were looked at before.
 template <int N, typename At>
-__device__ void take_fours(uint4 (&v)[N], const At& at) {
+__device__ void take_fours_looked_at(uint4 (&v)[N], const At& at) {
   for (std::uint32_t asked = 0;; ++asked) {
     std::uint32_t most = 0;
-#pragma unroll
-    for (int i = 0; i < N; ++i) v[i] = look_four(at(i));
 #pragma unroll
     for (int i = 0; i < N; ++i) most = max(most, highest(v[i]));
     if (most != kNothing) return;
     if (asked == kPatience) __trap();
+    look_fours(v, at);
   }
+}
+
+/// The same at first sight.
+template <int N, typename At>
+__device__ void take_fours(uint4 (&v)[N], const At& at) {
+  look_fours(v, at);
+  take_fours_looked_at(v, at);
 }
 
 }  // namespace toto::cuda::wire
