@@ -301,6 +301,12 @@ class Backend {
                                  std::int32_t head_dim) const = 0;
   /// Copies the last token of every lane: x [rows][dim] -> y [lanes][dim].
   virtual void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const = 0;
+  /// The same of two arrays at once.
+  virtual void gather_last_of_both(const Batch& batch, const void* x, void* y, const void* other_x,
+                                   void* other_y, std::int32_t dim) const {
+    gather_last(batch, x, y, dim);
+    gather_last(batch, other_x, other_y, dim);
+  }
 
   // --- head and the next patch (spec A10, A11) ---
 

@@ -249,8 +249,7 @@ void Engine::run_context(const Generation& g, std::int32_t trajectories, std::in
     be.download(w.scale, scale_);
     g.statistics(loc_, scale_);
   }
-  be.gather_last(context_, w.loc, w.context_loc, patch_);
-  be.gather_last(context_, w.scale, w.context_scale, patch_);
+  be.gather_last_of_both(context_, w.loc, w.context_loc, w.scale, w.context_scale, patch_);
   Activations a = w.act;
   a.params = w.context_params;
   net_.forward(context_, context_last_, w.rotary, w.kv, a, steps_,
@@ -263,8 +262,7 @@ void Engine::run_further() {
   const Workspace& w = *memory_;
   const Stopwatch watch(decode_seconds_);
   be.scale(further_, net_.scaler_spec(), w.y, w.ones, w.state, w.act.scaled, w.loc, w.scale);
-  be.gather_last(further_, w.loc, w.lane_loc, patch_);
-  be.gather_last(further_, w.scale, w.lane_scale, patch_);
+  be.gather_last_of_both(further_, w.loc, w.lane_loc, w.scale, w.lane_scale, patch_);
   net_.forward(further_, further_, w.rotary, w.kv, w.act, steps_);
   cost_ += forward_cost(net_.config(), net_.execution(), further_, steps_, be.weight_size());
 }

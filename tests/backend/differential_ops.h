@@ -340,12 +340,19 @@ inline std::string check_moves(Dice& dice, const Subject& s) {
     be.set_labels(made.batch, two.at(), all.at(), dim);
     be.gather_last(made.batch, all.at(), last.at(), dim);
     be.inject(injected.batch, {dim, 1, dim}, future.at(), last.at());
+    const Memory one(be, static_cast<std::size_t>(made.batch.lanes) * dim);
+    const Memory other(be, static_cast<std::size_t>(made.batch.lanes) * dim);
+    const Memory reversed(be, std::vector<float>(hidden.rbegin(), hidden.rend()));
+    be.gather_last_of_both(made.batch, all.at(), one.at(), reversed.at(), other.at(), dim);
     std::vector<double> result = all.read();
-    const std::vector<double> more = last.read();
-    result.insert(result.end(), more.begin(), more.end());
+    for (const Memory* const memory : {&last, &one, &other}) {
+      const std::vector<double> more = memory->read();
+      result.insert(result.end(), more.begin(), more.end());
+    }
     return result;
   };
-  return compare_bits("set_labels, gather_last, inject", on(s.backend), on(s.single));
+  return compare_bits("set_labels, gather_last, gather_last_of_both, inject", on(s.backend),
+                      on(s.single));
 }
 
 inline std::string check_scaler(Dice& dice, const Subject& s) {

@@ -178,6 +178,13 @@ void DeviceBackend::gather_last(const Batch& batch, const void* x, void* y,
   cuda::gather_last(extent(batch), floats(x), floats(y), dim, stream_);
 }
 
+void DeviceBackend::gather_last_of_both(const Batch& batch, const void* x, void* y,
+                                        const void* other_x, void* other_y,
+                                        std::int32_t dim) const {
+  cuda::gather_last_of_both(extent(batch), floats(x), floats(y), floats(other_x), floats(other_y),
+                            dim, stream_);
+}
+
 void DeviceBackend::distribution(void* raw, Rows rows, std::int32_t components,
                                  bool mixture) const {
   cuda::distribution(floats(raw), rows, components, mixture, stream_);

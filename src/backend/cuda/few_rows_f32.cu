@@ -17,8 +17,8 @@ constexpr int kMaxWarps = 16;
 constexpr int kSplits = kSlice / kSplitSlice;
 static_assert(kSplits * kSplitSlice == kSlice);
 
-/// Sums of a slice of length `end` for 8 * CW outputs, [row][output] to `part`; fused multiply-adds.
-/// Lanes: 4 pairs of rows by 8 groups of CW outputs.
+/// Sums of a slice of length `end` for 8 * CW outputs, [row][output] to `part`; fused
+/// multiply-adds. Lanes: 4 pairs of rows by 8 groups of CW outputs.
 template <int CW>
 __device__ void sum_slice(const float* xs, const float* ws, int end, float* part) {
   constexpr int kOutputs = 8 * CW;

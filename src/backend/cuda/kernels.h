@@ -25,6 +25,8 @@ void rms_norm(const float* x, const float* gain, void* y, bool bf16, Rows rows, 
 void set_labels(const Extent& batch, const float* labels, float* hidden, std::int32_t dim,
                 const Stream& s);
 void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim, const Stream& s);
+void gather_last_of_both(const Extent& batch, const float* x, float* y, const float* other_x,
+                         float* other_y, std::int32_t dim, const Stream& s);
 void rotary_append(const Extent& batch, const Rotary& rotary, float* qkv, const KvLayer& kv,
                    std::int32_t heads, std::int32_t d, const Stream& s);
 

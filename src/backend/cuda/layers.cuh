@@ -23,7 +23,7 @@ inline constexpr int kHeads = 12;
 inline constexpr int kMostLayers = 32;
 inline constexpr int kLeastProcessors = 96;
 inline constexpr int kMostProcessors = 144;  // then every block has units of qkv and mlp_in
-inline constexpr int kWorkers = 256;  // threads that compute; a warp more streams weights
+inline constexpr int kWorkers = 256;         // threads that compute; a warp more streams weights
 
 enum Product { kQkv, kOut, kMlpIn, kMlpOut, kProducts };
 __host__ __device__ constexpr int outs(int p) {
@@ -68,7 +68,8 @@ struct Arguments {
   Rotary rotary;
   const float* hidden;
   float* y;
-  float* wires;
+  float* wires;              // two sets: of this launch, and of the next, which this one clears
+  std::int32_t* set;         // which one is of this launch
   float* keys[kMostLayers];  // of each layer; of time layers only
   float* values[kMostLayers];
 };
@@ -83,12 +84,23 @@ enum Wire {
   kWireWords = kEndWire + kFewRows * kDim
 };
 
-__device__ inline float* wire_of(const Arguments& a, int layer, Wire wire) {
-  return a.wires + (layer * kWireWords + wire);
+__device__ inline float* wire_of(float* wires, int layer, Wire wire) {
+  return wires + (layer * kWireWords + wire);
 }
 /// What goes into a layer.
-__device__ inline const float* input_of(const Arguments& a, int layer) {
-  return layer == 0 ? a.hidden : wire_of(a, layer - 1, kEndWire);
+__device__ inline const float* input_of(const Arguments& a, float* wires, int layer) {
+  return layer == 0 ? a.hidden : wire_of(wires, layer - 1, kEndWire);
+}
+
+/// Makes this block's share of a set of wires empty: `count` lanes of all blocks.
+__device__ inline void clear(float* wires, int layers, int lane, int count) {
+  const int own = lane * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
+  const int all = count * static_cast<int>(gridDim.x);
+  auto* const fours = reinterpret_cast<uint4*>(wires);
+  constexpr std::uint32_t kEmpty = wire::kNothing;
+  for (int i = own; i < layers * (kWireWords / 4); i += all) {
+    fours[i] = uint4{kEmpty, kEmpty, kEmpty, kEmpty};
+  }
 }
 
 /// Of the workers only.
@@ -143,34 +155,31 @@ struct AttentionMemory {
   alignas(16) float values[kFewRows][kHead];
 };
 
-/// A row of the batch and what it sees: rows `first + stride j`, j < count, of its id.
+/// What a block of threads attends with, one row and head, and what that row sees: rows
+/// `first + stride j`, j < count, of the batch. It is the same in all layers of a kind.
 struct Sight {
   std::int32_t first, stride, count, own;  // own: j of the row itself
-  std::int32_t out;                        // row of what it attends to; -1: only its key matters
-  // In time layers: where its key and value are kept.
-  const Block* block = nullptr;
-  float* key = nullptr;
-  float* value = nullptr;
-  // In variate layers: ids of j, `stride` apart.
-  const std::int32_t* ids = nullptr;
+  std::int32_t out;                        // row of what it attends to; -1: there is none
+  std::int32_t last_out;                   // the same where only the last tokens go on
+  std::int64_t slot = 0;                   // in time layers: where its key and value are kept
+  const Block* block = nullptr;            // in time layers
+  const std::int32_t* ids = nullptr;       // in variate layers: of j, `stride` apart
   [[nodiscard]] __device__ bool sees(int j) const {
     return ids == nullptr || ids[j * stride] == ids[own * stride];
   }
 };
+enum SightKind { kInTime, kOfVariates, kOfLastVariates, kSights };
 
 /// Row `row` of a time layer sees the tokens of its lane up to itself.
-__device__ inline Sight sight_in_time(const Arguments& a, int layer, int row, int head) {
-  const Block& b = a.all->blocks[block_of_row(*a.all, row)];
+__device__ inline Sight sight_in_time(const LiveBatch& live, int row, int head) {
+  const Block& b = live.blocks[block_of_row(live, row)];
   const std::int32_t lane = (row - b.row) / b.tokens;
   const std::int32_t token = (row - b.row) % b.tokens;
-  Sight sight{row - token, 1, token + 1, token, row};
-  if (layer == a.last_time) sight.out = token == b.tokens - 1 ? b.lane + lane : -1;
-  const std::int64_t slot =
+  Sight sight{row - token, 1, token + 1, token, row, token == b.tokens - 1 ? b.lane + lane : -1};
+  sight.slot =
       b.suffix_at +
       ((std::int64_t{lane} * kHeads + head) * b.suffix_capacity + b.suffix + token) * kHead;
   sight.block = &b;
-  sight.key = a.keys[layer] + slot;
-  sight.value = a.values[layer] + slot;
   return sight;
 }
 
@@ -179,45 +188,60 @@ __device__ inline Sight sight_of_variates(const LiveBatch& live, int row) {
   const Block& b = live.blocks[block_of_row(live, row)];
   const std::int32_t token = (row - b.row) % b.tokens;
   const std::int32_t variate = (row - b.row) / b.tokens % b.variates;
-  Sight sight{row - variate * b.tokens, b.tokens, b.variates, variate, row};
+  Sight sight{row - variate * b.tokens, b.tokens, b.variates, variate, row, row};
   sight.ids = live.ids + b.ids + token;
   return sight;
 }
 
+/// The row and head that this block of threads attends with: none has more than one.
+__device__ inline int own_row() { return static_cast<int>(blockIdx.x) / kHeads; }
+__device__ inline int own_head() { return static_cast<int>(blockIdx.x) % kHeads; }
+static_assert(kFewRows * kHeads <= kLeastProcessors);
+
+/// Sixteen bytes of the query, of keys and of values are taken by one thread each.
+constexpr int kQuadsOfHead = kHead / 4;
+static_assert((1 + kFewRows) * kQuadsOfHead <= kWorkers);
+
+/// In time layers: how this thread turns what it takes first, the query or a key.
+__device__ inline Rotation rotation_of_thread(const Rotary& rotary, const Sight& sight) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int vector = thread / kQuadsOfHead;
+  if (vector > sight.count) return {};
+  const Rotation r(rotary, *sight.block, vector == 0 ? sight.own : vector - 1,
+                   thread % kQuadsOfHead * 4, kHead);
+  return vector == 0 ? r : r.of_key();
+}
+
 /// Attention of one row and head by the workers of a block of threads, its warp 0 at the end;
-/// emit(i, v) has the value of channel 32 i + lane.
+/// emit(i, v) has the value of channel 32 i + lane. `keys`, `values`: of the layer.
 template <typename Emit>
-__device__ void attend_row(AttentionMemory& m, const Rotary& rotary, const float* qkv,
-                           const Sight& sight, int head, const Emit& emit) {
-  constexpr int kQuads = kHead / 4;
+__device__ void attend_row(AttentionMemory& m, const Rotation& rotation, const float* qkv,
+                           const Sight& sight, float* keys, float* values, bool last,
+                           const Emit& emit) {
   const int thread = static_cast<int>(threadIdx.x);
 #pragma unroll 1
-  for (int i = thread; i < (1 + 2 * sight.count) * kQuads; i += kWorkers) {
-    const int e = i % kQuads * 4;
-    const int vector = i / kQuads;  // the query, the keys, the values
+  for (int i = thread; i < (1 + 2 * sight.count) * kQuadsOfHead; i += kWorkers) {
+    const int e = i % kQuadsOfHead * 4;
+    const int vector = i / kQuadsOfHead;  // the query, the keys, the values
     const int which = vector == 0 ? 0 : vector <= sight.count ? 1 : 2;
     const int j = vector == 0 ? sight.own : (vector - 1) - (which - 1) * sight.count;
-    const bool turned = sight.block != nullptr && which != 2;
-    Rotation rotation;
-    if (turned) {
-      rotation = Rotation(rotary, *sight.block, j, e, kHead);
-      if (which == 1) rotation = rotation.of_key();
-    }
     const std::int64_t row = sight.first + std::int64_t{sight.stride} * j;
     uint4 word[1];
-    wire::take_fours(word,
-                     [&](int) { return qkv + ((row * 3 + which) * kHeads + head) * kHead + e; });
+    wire::take_fours(
+        word, [&](int) { return qkv + ((row * 3 + which) * kHeads + own_head()) * kHead + e; });
     float4 v{__uint_as_float(word[0].x), __uint_as_float(word[0].y), __uint_as_float(word[0].z),
              __uint_as_float(word[0].w)};
-    if (turned) v = rotation(v);
+    const bool in_time = sight.block != nullptr;
+    if (in_time && which != 2) v = rotation(v);
     float* const to = which == 0 ? m.query : which == 1 ? m.keys[j] : m.values[j];
     *reinterpret_cast<float4*>(to + e) = v;
-    if (sight.block != nullptr && which != 0 && j == sight.own) {
-      *reinterpret_cast<float4*>((which == 1 ? sight.key : sight.value) + e) = v;
+    if (in_time && which != 0 && j == sight.own) {
+      *reinterpret_cast<float4*>((which == 1 ? keys : values) + sight.slot + e) = v;
     }
   }
   sync_workers();
-  if (thread < 32 && sight.out >= 0) {
+  const int out = last ? sight.last_out : sight.out;
+  if (thread < 32 && out >= 0) {
     attend::Running<kHead> running[1];
     float score = attend::none();
     if (thread < sight.count && sight.sees(thread)) {
@@ -231,7 +255,7 @@ __device__ void attend_row(AttentionMemory& m, const Rotary& rotary, const float
     });
 #pragma unroll
     for (int i = 0; i < kHead / 32; ++i) {
-      emit(sight.out, head * kHead + i * 32, running[0].out[i] / running[0].total);
+      emit(out, own_head() * kHead + i * 32, running[0].out[i] / running[0].total);
     }
   }
   sync_workers();

@@ -44,6 +44,7 @@ class LayerStack {
   std::vector<bool> space_;  // of each layer
   void* layers_ = nullptr;
   void* wires_ = nullptr;
+  void* set_ = nullptr;
 };
 
 }  // namespace toto::cuda

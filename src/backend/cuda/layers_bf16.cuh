@@ -18,6 +18,7 @@ struct Bfloat16 {
   /// Stages are given back when the inputs of the next product are there: refilled at once, they
   /// would be in the way of those inputs.
   static constexpr bool kReleasesLate = true;
+  static constexpr int kFlying = 1;  // and more than one at a time would be, too
   static __device__ bool reads(int stage) {
     return stage % 2 == static_cast<int>(threadIdx.x) / 128;
   }
@@ -56,10 +57,11 @@ struct Bfloat16 {
       wire::put(wire + word_at(row, channel + lane), __uint_as_float(pack(v, next)));
   }
 
-  /// Outputs that one thread takes at the end of mlp_in: two gates and their values.
+  /// Outputs that one thread takes at the end: two, in mlp_in two gates and their values.
+  static constexpr int kPlainOuts = 2;
   static constexpr int kGatedOuts = 4;
-  static __device__ int item_bits(int p) { return p == kMlpIn ? 2 : 4; }
-  static __device__ int gated_output(int item, int i) { return 2 * item + i % 2 + i / 2 * 8; }
+  static __device__ int item_bits(int p) { return p == kMlpIn ? 2 : 3; }
+  static __device__ int output(int item, int e) { return 2 * item + e % 2 + e / 2 * 8; }
   static __device__ void put_gated(float* wire, int row, int unit, int pair,
                                    const float (&v)[kGatedOuts]) {
     const std::uint32_t both = pack(silu(v[0]) * v[2], silu(v[1]) * v[3]);
@@ -113,18 +115,25 @@ struct Bfloat16 {
     }
   }
 
-  /// The sum over the slices of a product's output, counted over the units of this block.
-  static __device__ float total(int p, const Memory& m, int output, int row) {
-    const int slices = ins(p) / kSliceBf16;
-    const float* part =
-        m.part + (output / kOutputs * slices * kFewRows + row) * kOutputs + output % kOutputs;
-    float sum = 0;
-#pragma unroll 8
-    for (int s = 0; s < slices; ++s) {
-      sum += *part;
-      part += kFewRows * kOutputs;
+  /// The sums over the slices of the outputs of an item of a unit of this block.
+  static __device__ void sum_up(float (&v)[kGatedOuts], int p, const Memory& m, int unit, int item,
+                                int row) {
+    const auto* part = reinterpret_cast<const float2*>(m.part) +
+                       (unit * stages_of(p) * kSlices * kFewRows + row) * (kOutputs / 2) + item;
+    v[0] = v[1] = v[2] = v[3] = 0;
+#pragma unroll 1
+    for (int stage = 0; stage < stages_of(p); ++stage) {
+#pragma unroll
+      for (int s = 0; s < kSlices; ++s) {
+        v[0] += part->x;
+        v[1] += part->y;
+        if (p == kMlpIn) {
+          v[2] += part[4].x;
+          v[3] += part[4].y;
+        }
+        part += kFewRows * kOutputs / 2;
+      }
     }
-    return sum;
   }
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of the kernel of all layers in float32, on tensor cores in split precision (split.cuh).
 // A warp has three slices of each stage, whose inputs it holds in registers as the tensor cores
-// take them; in mlp_out a stage has a quarter of the inputs, and those of the next one are asked for
-// while it is multiplied.
+// take them; in mlp_out a stage has a quarter of the inputs, and those of the next one are asked
+// for while it is multiplied.
 #pragma once
 
 #include "backend/cuda/layers.cuh"
@@ -21,6 +21,7 @@ struct Float32 {
   static constexpr int kQuads = kOwn * 2;             // of sixteen bytes: sixteen k of a row
   static constexpr int kPitch = kDim + 4;
   static constexpr bool kReleasesLate = false;
+  static constexpr int kFlying = kRingStages;  // stages under way at most
   static __device__ bool reads(int) { return true; }
   static_assert(kOwn * kReaders == kSlices && kStageBytes == kOutputs * kDim * 4);
 
@@ -49,10 +50,11 @@ struct Float32 {
     wire::put(wire + word_at(row, channel + static_cast<int>(threadIdx.x) % 32), v);
   }
 
-  /// Outputs that one thread takes at the end of mlp_in: a gate and its value.
+  /// Outputs that one thread takes at the end: two, in mlp_in a gate and its value.
+  static constexpr int kPlainOuts = 2;
   static constexpr int kGatedOuts = 2;
-  static __device__ int item_bits(int p) { return p == kMlpIn ? 2 : 3; }
-  static __device__ int gated_output(int item, int i) { return 2 * item + i; }
+  static __device__ int item_bits(int) { return 2; }
+  static __device__ int output(int item, int e) { return 2 * item + e; }
   static __device__ void put_gated(float* wire, int row, int unit, int pair,
                                    const float (&v)[kGatedOuts]) {
     wire::put(wire + word_at(row, unit * 4 + pair), silu(v[0]) * v[1]);
@@ -68,6 +70,7 @@ struct Float32 {
     there_ = lane / 4 < rows;
     if (p == kOut || p == kMlpOut) {
       uint4 words[kQuads] = {};
+      if (p == kMlpOut) wire::await_first([&](int) { return own_; });
       if (there_) wire::take_fours(words, [&](int i) { return own_ + i * 32 * 4; });
 #pragma unroll
       for (int i = 0; i < kQuads; ++i) x.set(i, words[i]);
@@ -94,35 +97,45 @@ struct Float32 {
   /// All units of this block, of which the stages begin at `ring_at`.
   __device__ void multiply(int p, Memory& m, Ring& ring, const std::byte* stages,
                            Cursor<kRingStages>& ring_at, int units) {
-    const int count = units * stages_of(p);
+    if (p != kMlpOut) {
+#pragma unroll 2
+      for (int i = 0; i < units; ++i) {
+        multiply_stage(m, ring, stages, ring_at, i * kSlices);
+        ring_at.advance();
+      }
+      return;
+    }
 #pragma unroll 1
-    for (int i = 0; i < count; ++i) {
-      const bool more = p == kMlpOut && i + 1 < count;
+    for (int set = 0; set < kSets; ++set) {
       uint4 next[kQuads] = {};
       own_ += kSlices * 2 * 32 * 4;
       const auto at = [&](int q) { return own_ + q * 32 * 4; };
+      const bool more = set + 1 < kSets;
       if (more && there_) wire::look_fours(next, at);
-      multiply_stage(m, ring, stages, ring_at, i * kSlices);
+      multiply_stage(m, ring, stages, ring_at, set * kSlices);
       ring_at.advance();
-      if (!more) continue;
+      if (!more) return;
       if (there_) wire::take_fours_looked_at(next, at);
 #pragma unroll
       for (int q = 0; q < kQuads; ++q) x.set(q, next[q]);
     }
   }
 
-  /// The sum over the slices of a product's output, counted over the units of this block.
-  static __device__ float total(int p, const Memory& m, int output, int row) {
-    const int slices = ins(p) / kSplitSlice;
-    const float* part =
-        m.part + (output / kOutputs * slices * kFewRows + row) * kOutputs + output % kOutputs;
-    float sum = 0;
-#pragma unroll 24
-    for (int s = 0; s < slices; ++s) {
-      sum += *part;
-      part += kFewRows * kOutputs;
+  /// The sums over the slices of the outputs of an item of a unit of this block.
+  static __device__ void sum_up(float (&v)[kGatedOuts], int p, const Memory& m, int unit, int item,
+                                int row) {
+    const auto* part = reinterpret_cast<const float2*>(m.part) +
+                       (unit * (ins(p) / kSplitSlice) * kFewRows + row) * (kOutputs / 2) + item;
+    v[0] = v[1] = 0;
+#pragma unroll 1
+    for (int stage = 0; stage < stages_of(p); ++stage) {
+#pragma unroll
+      for (int s = 0; s < kSlices; ++s) {
+        v[0] += part->x;
+        v[1] += part->y;
+        part += kFewRows * kOutputs / 2;
+      }
     }
-    return sum;
   }
 
  private:
@@ -135,8 +148,8 @@ struct Float32 {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     ring.wait_full(ring_at);
     // [k / 32][output][32], the chunks of sixteen bytes exchanged by output.
-    const std::byte* const from = stages + ring_at.stage * kStageBytes +
-                                  (warp * kOwn * kOutputs + lane % 8) * 128;
+    const std::byte* const from =
+        stages + ring_at.stage * kStageBytes + (warp * kOwn * kOutputs + lane % 8) * 128;
     std::uint32_t w[kQuads][4];
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) {

@@ -21,21 +21,28 @@ struct Shared {
   Vectors vectors[kMostLayers];
   struct End {
     float bias[T::kGatedOuts];
-    float held;
+    float held[T::kPlainOuts];
   } ends[kWorkers];  // what each thread adds to its sums
   Deal deals[kProducts];
+  Sight sights[kSights];
+  float* wires;  // of this launch
 };
 
 /// The warp that streams: its first lane all units of this block, in the order in which they are
-/// worked on; the others this block's share of biases and gains, as far as the cache.
+/// worked on; the others this block's share of biases and gains, as far as the cache, and of the
+/// next launch's wires.
 template <typename T>
 __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (lane > 0) {
     for (int layer = 0; layer < a.count; ++layer) prefetch(s.vectors[layer], lane - 1, 31);
+    const int words = a.count * kWireWords;
+    clear(s.wires == a.wires ? a.wires + words : a.wires, a.count, lane - 1, 31);
     return;
   }
   Cursor<kRingStages> at;
+  Cursor<kRingStages> arrived;
+  int flying = 0;
   Turn turn;
   for (int layer = 0; layer < a.count; ++layer) {
     const LayerOnDevice& l = a.layers[layer];
@@ -44,6 +51,12 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
       const int count = turn.take(s.deals[p], unit);
       for (int i = 0; i < count; ++i) {
         for (int stage = 0; stage < T::stages_of(p); ++stage) {
+          if (flying == T::kFlying) {
+            s.ring.wait_full(arrived);
+            arrived.advance();
+          } else {
+            ++flying;
+          }
           s.ring.claim(at);
           T::stream(s.stages + at.stage * kStageBytes, l.maps[p], unit, stage,
                     &s.ring.full[at.stage]);
@@ -65,7 +78,7 @@ struct Progress {
   bool trimmed = false;
 };
 
-/// What a thread ends with: an output of a row, or in mlp_in the gates and values of one word.
+/// What a thread ends with: outputs of a row, in mlp_in the gates and values of one word.
 template <typename T>
 struct Item {
   int number;  // of its unit and row
@@ -78,10 +91,9 @@ struct Item {
     i = (thread >> bits) / kFewRows;
     unit = first + i * static_cast<int>(gridDim.x);
   }
-  [[nodiscard]] __device__ int output(int p, int e) const {
-    return p == kMlpIn ? T::gated_output(number, e) : number;
+  [[nodiscard]] __device__ int column(int p) const {
+    return ((unit << T::item_bits(p)) + number) * T::kPlainOuts;
   }
-  [[nodiscard]] __device__ int column(int p) const { return (unit << T::item_bits(p)) + number; }
 };
 
 /// One product: inputs from the wires before it, outputs to those after it. The same
@@ -98,12 +110,18 @@ __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Pro
       const float* const biases = s.vectors[layer].bias[p] + item.unit * T::unit_outs(p);
 #pragma unroll
       for (int e = 0; e < T::kGatedOuts; ++e) {
-        if (e == 0 || p == kMlpIn) copy_4(&s.ends[thread].bias[e], biases + item.output(p, e), 4);
+        if (e < T::kPlainOuts || p == kMlpIn) {
+          copy_4(&s.ends[thread].bias[e], biases + T::output(item.number, e), 4);
+        }
       }
       if (p == kOut || p == kMlpOut) {
-        const float* const x = p == kOut ? input_of(a, layer) : wire_of(a, layer, kMiddleWire);
+        const float* const x =
+            p == kOut ? input_of(a, s.wires, layer) : wire_of(s.wires, layer, kMiddleWire);
         const int row = p == kOut && layer == a.last_time ? row_before(a, item.row) : item.row;
-        copy_4(&s.ends[thread].held, x + row * kDim + item.column(p), 4);
+#pragma unroll
+        for (int e = 0; e < T::kPlainOuts; ++e) {
+          copy_4(&s.ends[thread].held[e], x + row * kDim + item.column(p) + e, 4);
+        }
       }
     }
     commit_copies();
@@ -111,10 +129,10 @@ __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Pro
 
   T product;
   product.take(p, s.memory,
-               p == kQkv     ? input_of(a, layer)
-               : p == kOut   ? wire_of(a, layer, kAttendedWire)
-               : p == kMlpIn ? wire_of(a, layer, kMiddleWire)
-                             : wire_of(a, layer, kGatedWire),
+               p == kQkv     ? input_of(a, s.wires, layer)
+               : p == kOut   ? wire_of(s.wires, layer, kAttendedWire)
+               : p == kMlpIn ? wire_of(s.wires, layer, kMiddleWire)
+                             : wire_of(s.wires, layer, kGatedWire),
                s.vectors[layer].norm[p == kMlpIn ? 1 : 0], progress.rows);
   if constexpr (T::kReleasesLate) {
     for (int stage = 0; stage < progress.unreleased; ++stage) {
@@ -132,51 +150,70 @@ __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Pro
   if (item.i >= count || item.row >= progress.rows) return;
   wait_copies<0>();
   float v[T::kGatedOuts];
+  T::sum_up(v, p, s.memory, item.i, item.number, item.row);
 #pragma unroll
   for (int e = 0; e < T::kGatedOuts; ++e) {
-    if (e == 0 || p == kMlpIn) {
-      v[e] = T::total(p, s.memory, item.i * T::unit_outs(p) + item.output(p, e), item.row) +
-             s.ends[thread].bias[e];
-    }
+    if (e < T::kPlainOuts || p == kMlpIn) v[e] += s.ends[thread].bias[e];
   }
   if (p == kMlpIn) {
-    T::put_gated(wire_of(a, layer, kGatedWire), item.row, item.unit, item.number, v);
+    T::put_gated(wire_of(s.wires, layer, kGatedWire), item.row, item.unit, item.number, v);
     return;
   }
-  const float y = p == kQkv ? v[0] : s.ends[thread].held + v[0];
   const int at = item.row * outs(p) + item.column(p);
-  if (p == kMlpOut && layer + 1 == a.count) {
-    a.y[at] = y;
-  } else {
-    wire::put(wire_of(a, layer, p == kQkv ? kQkvWire : p == kOut ? kMiddleWire : kEndWire) + at, y);
+  float* const to = p == kMlpOut && layer + 1 == a.count ? a.y
+                                                         : wire_of(s.wires, layer,
+                                                                   p == kQkv   ? kQkvWire
+                                                                   : p == kOut ? kMiddleWire
+                                                                               : kEndWire);
+#pragma unroll
+  for (int e = 0; e < T::kPlainOuts; ++e) {
+    wire::put(to + at + e, p == kQkv ? v[e] : s.ends[thread].held[e] + v[e]);
   }
 }
 
 template <typename T>
-__device__ void attend(Shared<T>& s, const Arguments& a, int layer, Progress& progress) {
-  float* const out = wire_of(a, layer, kAttendedWire);
-  const auto emit = [&](int row, int channel, float v) { T::put_attended(out, row, channel, v); };
-#pragma unroll 1
-  for (int item = static_cast<int>(blockIdx.x); item < progress.rows * kHeads;
-       item += static_cast<int>(gridDim.x)) {
-    const int row = item / kHeads;
-    const int head = item % kHeads;
-    const Sight sight = s.vectors[layer].space == 0
-                            ? sight_in_time(a, layer, row, head)
-                            : sight_of_variates(progress.trimmed ? *a.last : *a.all, row);
-    attend_row(s.attention, a.rotary, wire_of(a, layer, kQkvWire), sight, head, emit);
+__device__ void attend(Shared<T>& s, const Arguments& a, int layer, const Rotation& rotation,
+                       Progress& progress) {
+  const bool trims = layer == a.last_time;
+  if (own_row() < progress.rows) {
+    float* const out = wire_of(s.wires, layer, kAttendedWire);
+    const auto emit = [&](int row, int channel, float v) { T::put_attended(out, row, channel, v); };
+    const SightKind kind = s.vectors[layer].space == 0 ? kInTime
+                           : progress.trimmed          ? kOfLastVariates
+                                                       : kOfVariates;
+    attend_row(s.attention, rotation, wire_of(s.wires, layer, kQkvWire), s.sights[kind],
+               a.keys[layer], a.values[layer], trims, emit);
   }
-  if (layer == a.last_time) {
+  if (trims) {
     progress.trimmed = true;
     progress.rows = a.last->rows;
   }
+}
+
+/// What this block attends with in the layers of each kind; returns how this thread turns it.
+template <typename T>
+__device__ Rotation look_around(Shared<T>& s, const Arguments& a) {
+  const int kind = static_cast<int>(threadIdx.x) / 32;
+  if (threadIdx.x % 32 == 0 && kind < kSights) {
+    const LiveBatch& live = kind == kOfLastVariates ? *a.last : *a.all;
+    if (own_row() < live.rows) {
+      s.sights[kind] = kind == kInTime ? sight_in_time(live, own_row(), own_head())
+                                       : sight_of_variates(live, own_row());
+    }
+  }
+  sync_workers();
+  if (own_row() >= a.all->rows) return {};
+  return rotation_of_thread(a.rotary, s.sights[kInTime]);
 }
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant__ Arguments a) {
   extern __shared__ __align__(1024) std::byte memory[];
   auto& s = *reinterpret_cast<Shared<T>*>(memory);
-  if (threadIdx.x == 0) s.ring.initialise(T::kReaders);
+  if (threadIdx.x == 0) {
+    s.ring.initialise(T::kReaders);
+    s.wires = a.wires + *a.set * a.count * kWireWords;
+  }
   if (threadIdx.x < static_cast<unsigned>(a.count)) {
     s.vectors[threadIdx.x] = a.layers[threadIdx.x].vectors;
   }
@@ -192,14 +229,17 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
     begin_kernel();
     Progress progress;
     progress.rows = a.all->rows;
+    const Rotation rotation = look_around(s, a);
 #pragma unroll 1
     for (int layer = 0; layer < a.count; ++layer) {
 #pragma unroll 1
       for (int p = 0; p < kProducts; ++p) {
-        if (p == kOut) attend<T>(s, a, layer, progress);
+        if (p == kOut) attend<T>(s, a, layer, rotation, progress);
         multiply<T>(s, a, layer, p, progress);
       }
     }
+    // Every block has begun: what this one has taken needed them all.
+    if (blockIdx.x == 0 && threadIdx.x == 0) *a.set = s.wires == a.wires ? 1 : 0;
   }
 }
 
@@ -214,15 +254,14 @@ CUtensorMap describe(const DeviceMatrix& w) {
   const auto unit = static_cast<cuuint32_t>(w.bf16 ? Bfloat16::kOutputs : Float32::kOutputs);
   const cuuint32_t box[] = {static_cast<cuuint32_t>(width), unit,
                             static_cast<cuuint32_t>(kDim / width)};
-  return tensor_map(
-      w.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32, w.weights, 3,
-      sizes, strides, box);
+  return tensor_map(w.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+                    w.weights, 3, sizes, strides, box);
 }
 
 bool fits(const Matrix& m, Product p, bool bf16) {
   const auto& w = *static_cast<const DeviceMatrix*>(m.weights);
-  return w.bf16 == bf16 && w.split == !bf16 && w.bias != nullptr && w.stored == outs(p) && w.in == ins(p) &&
-         w.pitch == w.in;
+  return w.bf16 == bf16 && w.split == !bf16 && w.bias != nullptr && w.stored == outs(p) &&
+         w.in == ins(p) && w.pitch == w.in;
 }
 
 template <typename T>
@@ -280,9 +319,15 @@ LayerStack::LayerStack(std::span<const LayerWeights> stack, bool bf16) : bf16_(b
     check(
         cudaMemcpy(layers_, all.data(), all.size() * sizeof(LayerOnDevice), cudaMemcpyHostToDevice),
         "weights");
-    check(cudaMalloc(&wires_, wire_bytes()), "memory");
+    check(cudaMalloc(&wires_, 2 * wire_bytes()), "memory");
+    check(cudaMemset(wires_, 0xFF, 2 * wire_bytes()), "memory");
+    check(cudaMalloc(&set_, sizeof(std::int32_t)), "memory");
+    check(cudaMemset(set_, 0, sizeof(std::int32_t)), "memory");
+    check(cudaStreamSynchronize(nullptr), "memory");
   } catch (...) {
     cudaFree(layers_);
+    cudaFree(wires_);
+    cudaFree(set_);
     throw;
   }
 }
@@ -290,6 +335,7 @@ LayerStack::LayerStack(std::span<const LayerWeights> stack, bool bf16) : bf16_(b
 LayerStack::~LayerStack() {
   cudaFree(layers_);
   cudaFree(wires_);
+  cudaFree(set_);
 }
 
 std::size_t LayerStack::wire_bytes() const {
@@ -306,6 +352,7 @@ void LayerStack::run(const Call& call, const Stream& s) const {
                       call.hidden,
                       call.y,
                       static_cast<float*>(wires_),
+                      static_cast<std::int32_t*>(set_),
                       {},
                       {}};
   auto kv = call.kv.begin();
@@ -316,7 +363,6 @@ void LayerStack::run(const Call& call, const Stream& s) const {
     a.values[i] = static_cast<float*>(kv->values);
     ++kv;
   }
-  check(cudaMemsetAsync(wires_, 0xFF, wire_bytes(), s.stream), "memory");
   if (bf16_) {
     layers::run<layers::Bfloat16>(a, s);
   } else {

@@ -10,7 +10,8 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kRowsOfWarp = 4;
+constexpr int kMostRowsOfWarp = 4;
+constexpr std::int32_t kFewDistributions = 512;  // rows
 constexpr float kEpsilon = 0x1p-23F;
 constexpr float kExtreme = 3.40282346638528859812e38F / 2;
 
@@ -52,7 +53,9 @@ __global__ void distribution_rows(float* raw, Rows count, std::int32_t component
   for (std::int32_t k = lane; k < components; k += 32) weight[k] /= again;
 }
 
-/// The same for up to 32 components, one for each lane: several rows of a warp overlap.
+/// The same for up to 32 components, one for each lane: several rows of a warp overlap where there
+/// are many, and where there are few one is less to wait for.
+template <int kRowsOfWarp>
 __global__ void __launch_bounds__(kThreads)
     distribution_short_rows(float* raw, Rows count, std::int32_t components, bool mixture) {
   begin_kernel();
@@ -161,8 +164,10 @@ __global__ void keep_steps(const LiveBatch* live, const LiveBatch* source, Patch
 void distribution(float* raw, Rows rows, std::int32_t components, bool mixture, const Stream& s) {
   constexpr int kWarps = kThreads / 32;
   if (components <= 32) {
-    launch(distribution_short_rows, dim3(ceil_div(rows.count, kWarps * kRowsOfWarp)),
-           dim3(kThreads), 0, s, raw, rows, components, mixture);
+    const bool few = rows.count <= kFewDistributions;
+    launch(few ? distribution_short_rows<1> : distribution_short_rows<kMostRowsOfWarp>,
+           dim3(ceil_div(rows.count, kWarps * (few ? 1 : kMostRowsOfWarp))), dim3(kThreads), 0, s,
+           raw, rows, components, mixture);
   } else {
     launch(distribution_rows, dim3(ceil_div(rows.count, kWarps)), dim3(kThreads), 0, s, raw, rows,
            components, mixture);

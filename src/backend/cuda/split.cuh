@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in float32 on tensor cores, which take operands of eleven bits (tf32) and sum in
 // float32. Every operand is split into a high part, rounded to eleven bits, and the rest, the low
-// part, of which the first eleven bits are taken. Of the four products of parts, low by low is below
-// 2^-22 of the whole and is left out. What is lost so has either sign and is no more than what
-// products and sums in float32 lose to rounding.
+// part, of which the first eleven bits are taken. Of the four products of parts, low by low is
+// below 2^-22 of the whole and is left out. What is lost so has either sign and is no more than
+// what products and sums in float32 lose to rounding.
 //
 // An output is formed over k in slices of kSplitSlice, zero beyond `in`. A slice has two chains of
 // steps of eight k, each beginning at zero: high x by high w over the slice's k; and low x by high
@@ -28,15 +28,16 @@ __device__ inline void split_input(std::uint32_t x, std::uint32_t& high, std::ui
   low = __float_as_uint(__uint_as_float(x) - __uint_as_float(high));
 }
 
-/// Weights lie on the device with half of the last high bit added to their bits: tensor cores, which
-/// cut off what they do not look at, then find the high part rounded. The bits of the low part:
+/// Weights lie on the device with half of the last high bit added to their bits: tensor cores,
+/// which cut off what they do not look at, then find the high part rounded. The bits of the low
+/// part:
 __device__ inline std::uint32_t low_weight(std::uint32_t stored) {
   return __float_as_uint(__uint_as_float(stored - kHighHalf) - __uint_as_float(stored & kHighBits));
 }
 
-/// Inputs of up to eight rows over `S` slices as a first operand, high parts in its first eight rows
-/// and low parts in the others: of 16 k from 16 q on a lane has those 4 i + lane % 4, i = 0..3, of row
-/// lane / 4.
+/// Inputs of up to eight rows over `S` slices as a first operand, high parts in its first eight
+/// rows and low parts in the others: of 16 k from 16 q on a lane has those 4 i + lane % 4, i =
+/// 0..3, of row lane / 4.
 template <int S>
 class SplitInputs {
  public:

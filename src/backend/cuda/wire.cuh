@@ -60,4 +60,16 @@ __device__ void take_fours(uint4 (&v)[N], const At& at) {
   take_fours_looked_at(v, at);
 }
 
+/// Until the first of this warp's words is there. For many words that many blocks want: to ask for
+/// all of them again and again would be in the way of those who write them.
+template <typename At>
+__device__ void await_first(const At& at) {
+  for (std::uint32_t asked = 0;; ++asked) {
+    bool there = true;
+    if (threadIdx.x % 32 == 0) there = highest(look_four(at(0))) != kNothing;
+    if (__shfl_sync(~0U, there, 0)) return;
+    if (asked == kPatience) __trap();
+  }
+}
+
 }  // namespace toto::cuda::wire
