@@ -156,14 +156,16 @@ struct Float32 {
       const int chunk = (i % 2 * 4 + lane / 8) ^ (lane % 8);
       load_matrices(w[i], from + i / 2 * kOutputs * 128 + chunk * 16);
     }
-    __syncwarp();
-    if (lane == 0) ring.release(ring_at);
     float2 sum[kOwn];
     x.multiply(sum, w);
     auto* const to = reinterpret_cast<float2*>(m.part) +
                      (first_part + warp * kOwn) * (kFewRows * kOutputs / 2) + lane;
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) to[i * (kFewRows * kOutputs / 2)] = sum[i];
+    // Only after the sums: giving a stage back right behind the instructions that read it does not
+    // wait until they have.
+    __syncwarp();
+    if (lane == 0) ring.release(ring_at);
   }
 };
 
