@@ -3,8 +3,8 @@
 //
 // Bits: for one weight type and one device architecture, a row's bits depend on that row's inputs
 // alone. A product sums over k in slices of a fixed length, each a chain of fused multiply-adds (or
-// of tensor core steps), and then over the slices, in order: whichever kernel does it, and however
-// many rows there are. The scaler gives the bits of the reference backend.
+// chains of tensor core steps), and then over the slices, in order: whichever kernel does it, and
+// however many rows there are. The scaler gives the bits of the reference backend.
 #pragma once
 
 #include <memory>

@@ -54,7 +54,7 @@ TOTO_HOST_DEVICE constexpr std::int32_t padded_bf16(std::int32_t width) {
   return (width + 7) / 8 * 8;
 }
 
-/// x and y in float32.
+/// x and y in float32. Of a matrix that is split only those below; many_rows_f32() takes any sizes.
 void product_f32(const ProductArgs& args, const Stream& stream);
 bool few_rows_f32(const ProductArgs& args, const Stream& stream);   // false: not for these sizes
 bool many_rows_f32(const ProductArgs& args, const Stream& stream);  // or not on this device
