@@ -2,35 +2,27 @@
 // Products in bfloat16 with many rows on Hopper: warpgroups multiply tiles that the copy engine
 // brings some steps ahead. Blocks stay and take tile after tile. Every output is summed as
 // product.h says, with the bits of product_bf16.cu; here rows are the first operand.
-#include <algorithm>
 #include <cstddef>
 
 #include "backend/cuda/finish.cuh"
-#include "backend/cuda/product.h"
-#include "backend/cuda/tensor_map.h"
+#include "backend/cuda/group_tiles.cuh"
 #include "backend/cuda/wgmma.cuh"
 
 namespace toto::cuda {
 namespace {
 
-constexpr int kDepth = 64;           // k of one step: 128 bytes of a row
-constexpr int kGroups = 2;           // warpgroups that multiply
-constexpr int kRows = 64 * kGroups;  // of a tile
+constexpr int kDepth = 64;  // k of one step: 128 bytes of a row
 constexpr int kSteps = kSliceBf16 / kDepth;
-constexpr int kAlignment = 1024;  // of tiles
-constexpr int kThreads = 128 * (kGroups + 1);
-constexpr int kRegistersCopying = 40;
-constexpr int kRegistersMultiplying = 232;
 static_assert(kSliceBf16 % kDepth == 0 && kPitchBf16 % kDepth == 0);
 
-/// Tiles of kRows by N outputs.
+/// Tiles of kGroupRows by N outputs.
 template <int N>
 struct Shape {
-  static constexpr int kX = kRows * kDepth;  // elements of a stage
+  static constexpr int kX = kGroupRows * kDepth;  // elements of a stage
   static constexpr int kW = N * kDepth;
   static constexpr int kStageBytes = (kX + kW) * 2;
-  static constexpr int kStages = 212992 / kStageBytes < 8 ? 212992 / kStageBytes : 8;
-  static constexpr int kBytes = kAlignment + kStages * (kStageBytes + 2 * 8);
+  static constexpr int kStages = kTileBytes / kStageBytes < 8 ? kTileBytes / kStageBytes : 8;
+  static constexpr int kBytes = kTileAlignment + kStages * (kStageBytes + 2 * 8);
 };
 
 __device__ std::uint32_t gate(const float* v, const float* u, float2 low, float2 high) {
@@ -82,15 +74,15 @@ __device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias
 }
 
 template <int N, Epilogue E>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(kGroupThreads, 1)
     group_bf16(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
                const float* __restrict__ bias, void* y, Rows count, std::int32_t out,
                std::int32_t stored, std::int32_t pitch) {
   using S = Shape<N>;
   extern __shared__ std::byte memory[];
   std::byte* const aligned =
-      memory + (kAlignment - shared_address(memory) % kAlignment) % kAlignment;
-  auto* const xs = reinterpret_cast<__nv_bfloat16*>(aligned);  // [kStages][kRows][kDepth]
+      memory + (kTileAlignment - shared_address(memory) % kTileAlignment) % kTileAlignment;
+  auto* const xs = reinterpret_cast<__nv_bfloat16*>(aligned);  // [kStages][kGroupRows][kDepth]
   __nv_bfloat16* const ws = xs + S::kStages * S::kX;           // [kStages][N][kDepth]
   auto* const full = reinterpret_cast<std::uint64_t*>(ws + S::kStages * S::kW);  // [kStages]
   std::uint64_t* const empty = full + S::kStages;                                // [kStages]
@@ -111,11 +103,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   begin_kernel();
 
   const std::int32_t rows = live_rows(count);
-  const std::int32_t all_tiles = out_tiles * ((rows + kRows - 1) / kRows);
+  const std::int32_t all_tiles = out_tiles * ((rows + kGroupRows - 1) / kGroupRows);
   const auto stride = static_cast<std::int32_t>(gridDim.x);
   Cursor<S::kStages> at;
   if (thread / 128 == kGroups) {
-    give_registers<kRegistersCopying>();
+    give_registers<kRegistersBringing>();
     if (thread != 128 * kGroups) return;
     for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
       for (std::int32_t step = 0; step < steps; ++step, at.advance()) {
@@ -123,7 +115,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         expect_bytes(full + at.stage, S::kStageBytes);
         copy_tile(ws + at.stage * S::kW, w_map, step * kDepth, tile % out_tiles * N,
                   full + at.stage);
-        copy_tile(xs + at.stage * S::kX, x_map, step * kDepth, tile / out_tiles * kRows,
+        copy_tile(xs + at.stage * S::kX, x_map, step * kDepth, tile / out_tiles * kGroupRows,
                   full + at.stage);
       }
     }
@@ -161,18 +153,10 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
         for (int i = 0; i < N / 2; ++i) sum[i] += slice[i];
       }
-      finish<N, E>(sum, bias, y, tile / out_tiles * kRows + thread / 32 * 16, rows,
+      finish<N, E>(sum, bias, y, tile / out_tiles * kGroupRows + thread / 32 * 16, rows,
                    tile % out_tiles * N, out);
     }
   }
-}
-
-/// [rows][width] in bfloat16, in boxes of kDepth columns.
-CUtensorMap boxes_of(const void* data, std::int64_t rows, std::int64_t width, int box_rows) {
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(width) * 2};
-  const cuuint32_t box[] = {kDepth, static_cast<cuuint32_t>(box_rows)};
-  return tensor_map(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, data, 2, sizes, strides, box);
 }
 
 template <int N, Epilogue E>
@@ -185,33 +169,10 @@ void run(const ProductArgs& a, const Stream& s) {
     return true;
   }();
   (void)ready;
-  const CUtensorMap w = boxes_of(a.w, a.stored, a.pitch, N);
-  const CUtensorMap x = boxes_of(a.x, a.rows.count, padded_bf16(a.in), kRows);
-  const unsigned tiles = ceil_div(a.stored, N) * ceil_div(a.rows.count, kRows);
-  launch(kernel, dim3(std::min(tiles, static_cast<unsigned>(s.processors))), dim3(kThreads),
-         S::kBytes, s, w, x, a.bias, a.y, a.rows, a.out, a.stored, a.pitch);
-}
-
-/// Wide tiles where they keep the processors as busy as narrow ones: every tile also costs what
-/// some outputs more of it would.
-template <Epilogue E>
-void choose(const ProductArgs& a, const Stream& s) {
-  constexpr std::int64_t kTileCost = 32;
-  const auto cost = [&](std::int64_t n) {
-    const std::int64_t tiles = std::int64_t{ceil_div(a.stored, n)} *
-                               static_cast<std::int64_t>(ceil_div(a.rows.count, kRows));
-    return static_cast<std::int64_t>(ceil_div(tiles, s.processors)) * (n + kTileCost);
-  };
-  const std::int64_t best = std::min({cost(192), cost(128), cost(96), cost(64)});
-  if (cost(192) == best) {
-    run<192, E>(a, s);
-  } else if (cost(128) == best) {
-    run<128, E>(a, s);
-  } else if (cost(96) == best) {
-    run<96, E>(a, s);
-  } else {
-    run<64, E>(a, s);
-  }
+  const CUtensorMap w = boxes_of(a.w, true, a.stored, a.pitch, N);
+  const CUtensorMap x = boxes_of(a.x, true, a.rows.count, padded_bf16(a.in), kGroupRows);
+  launch_tiles(kernel, group_tiles(a.stored, a.rows.count, N), S::kBytes, s, w, x, a.bias, a.y,
+               a.rows, a.out, a.stored, a.pitch);
 }
 
 }  // namespace
@@ -219,7 +180,10 @@ void choose(const ProductArgs& a, const Stream& s) {
 bool many_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (!s.hopper || a.out % 4 != 0) return false;
   if (a.rows.count == 0) return true;
-  with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });
+  with_epilogue(a.epilogue, [&](auto epilogue) {
+    with_best_width<192, 128, 96, 64>(a.stored, a.rows.count, s,
+                                      [&](auto width) { run<width(), epilogue()>(a, s); });
+  });
   return true;
 }
 

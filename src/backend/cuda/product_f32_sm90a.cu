@@ -3,13 +3,11 @@
 // split.cuh says how and in which order. Tiles come as in product_bf16_sm90a.cu: the copy engine
 // brings them some steps ahead, and blocks stay and take tile after tile. Weights are split once
 // for a block, by warps of their own; rows by the warps that multiply them, in registers.
-#include <algorithm>
 #include <cstddef>
 
 #include "backend/cuda/finish.cuh"
-#include "backend/cuda/product.h"
+#include "backend/cuda/group_tiles.cuh"
 #include "backend/cuda/split.cuh"
-#include "backend/cuda/tensor_map.h"
 #include "backend/cuda/wgmma.cuh"
 
 namespace toto::cuda {
@@ -17,24 +15,17 @@ namespace {
 
 constexpr int kDepth = kSplitSlice;  // k of one stage: 128 bytes of a row
 constexpr int kEights = kDepth / 8;
-constexpr int kGroups = 2;           // warpgroups that multiply
-constexpr int kRows = 64 * kGroups;  // of a tile
-constexpr int kSplitters = 3;        // warps that split weights
-constexpr int kAlignment = 1024;     // of tiles
-constexpr int kThreads = 128 * (kGroups + 1);
-constexpr int kRegistersBringing = 40;
-constexpr int kRegistersMultiplying = 232;
+constexpr int kSplitters = 3;  // warps that split weights
 static_assert(kDepth * sizeof(float) == 128);
 
-/// Tiles of kRows by N outputs.
+/// Tiles of kGroupRows by N outputs.
 template <int N>
 struct Shape {
-  static constexpr int kX = kRows * kDepth;  // floats of a stage
+  static constexpr int kX = kGroupRows * kDepth;  // floats of a stage
   static constexpr int kW = N * kDepth;
-  static constexpr int kCopiedBytes = (kX + kW) * 4;
-  static constexpr int kStageBytes = kCopiedBytes + kW * 4;
-  static constexpr int kStages = 212992 / kStageBytes < 8 ? 212992 / kStageBytes : 8;
-  static constexpr int kBytes = kAlignment + kStages * (kStageBytes + 3 * 8);
+  static constexpr int kStageBytes = (kX + 2 * kW) * 4;
+  static constexpr int kStages = kTileBytes / kStageBytes < 8 ? kTileBytes / kStageBytes : 8;
+  static constexpr int kBytes = kTileAlignment + kStages * (kStageBytes + 3 * 8);
 };
 
 /// The low parts of a tile of weights, each where its weight is.
@@ -114,15 +105,15 @@ __device__ void finish_singly(const float (&sum)[N / 2], const float* __restrict
 }
 
 template <int N, Epilogue E, bool Fours>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(kGroupThreads, 1)
     group_f32(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
               const float* __restrict__ bias, float* y, Rows count, std::int32_t out,
               std::int32_t in) {
   using S = Shape<N>;
   extern __shared__ std::byte memory[];
   std::byte* const aligned =
-      memory + (kAlignment - shared_address(memory) % kAlignment) % kAlignment;
-  auto* const xs = reinterpret_cast<float*>(aligned);  // [kStages][kRows][kDepth]
+      memory + (kTileAlignment - shared_address(memory) % kTileAlignment) % kTileAlignment;
+  auto* const xs = reinterpret_cast<float*>(aligned);  // [kStages][kGroupRows][kDepth]
   float* const ws = xs + S::kStages * S::kX;           // [kStages][N][kDepth]
   float* const ls = ws + S::kStages * S::kW;           // the same of low parts
   auto* const full = reinterpret_cast<std::uint64_t*>(ls + S::kStages * S::kW);  // [kStages]
@@ -146,7 +137,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   begin_kernel();
 
   const std::int32_t rows = live_rows(count);
-  const std::int32_t all_tiles = out_tiles * ((rows + kRows - 1) / kRows);
+  const std::int32_t all_tiles = out_tiles * ((rows + kGroupRows - 1) / kGroupRows);
   const auto stride = static_cast<std::int32_t>(gridDim.x);
   Cursor<S::kStages> at;
   if (thread / 128 == kGroups) {
@@ -169,10 +160,10 @@ __global__ void __launch_bounds__(kThreads, 1)
       for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
         for (std::int32_t step = 0; step < steps; ++step, at.advance()) {
           wait_barrier(empty + at.stage, at.parity ^ 1);
-          expect_bytes(full + at.stage, S::kCopiedBytes);
+          expect_bytes(full + at.stage, (S::kX + S::kW) * 4);
           copy_tile(ws + at.stage * S::kW, w_map, step * kDepth, tile % out_tiles * N,
                     full + at.stage);
-          copy_tile(xs + at.stage * S::kX, x_map, step * kDepth, tile / out_tiles * kRows,
+          copy_tile(xs + at.stage * S::kX, x_map, step * kDepth, tile / out_tiles * kGroupRows,
                     full + at.stage);
         }
       }
@@ -229,7 +220,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll
         for (int i = 0; i < N / 2; ++i) sum[i] += slice[i] + rest[i];
       }
-      const std::int32_t row = tile / out_tiles * kRows + thread / 32 * 16;
+      const std::int32_t row = tile / out_tiles * kGroupRows + thread / 32 * 16;
       const std::int32_t out0 = tile % out_tiles * N;
       if constexpr (E == Epilogue::gated) {
         finish_gated<N>(sum, bias, y, row, rows, out0, out);
@@ -242,14 +233,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
-/// [rows][width] in boxes of kDepth columns; beyond the edges there are zeros.
-CUtensorMap boxes_of(const void* data, std::int64_t rows, std::int64_t width, int box_rows) {
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(width) * 4};
-  const cuuint32_t box[] = {kDepth, static_cast<cuuint32_t>(box_rows)};
-  return tensor_map(CU_TENSOR_MAP_DATA_TYPE_FLOAT32, data, 2, sizes, strides, box);
-}
-
 template <int N, Epilogue E, bool Fours = true>
 void run(const ProductArgs& a, const Stream& s) {
   using S = Shape<N>;
@@ -260,35 +243,19 @@ void run(const ProductArgs& a, const Stream& s) {
     return true;
   }();
   (void)ready;
-  const CUtensorMap w = boxes_of(a.w, a.out, a.pitch, N);
-  const CUtensorMap x = boxes_of(a.x, a.rows.count, a.in, kRows);
-  const unsigned tiles = ceil_div(a.out, N) * ceil_div(a.rows.count, kRows);
-  launch(kernel, dim3(std::min(tiles, static_cast<unsigned>(s.processors))), dim3(kThreads),
-         S::kBytes, s, w, x, a.bias, static_cast<float*>(a.y), a.rows, a.out, a.in);
+  const CUtensorMap w = boxes_of(a.w, false, a.out, a.pitch, N);
+  const CUtensorMap x = boxes_of(a.x, false, a.rows.count, a.in, kGroupRows);
+  launch_tiles(kernel, group_tiles(a.out, a.rows.count, N), S::kBytes, s, w, x, a.bias,
+               static_cast<float*>(a.y), a.rows, a.out, a.in);
 }
 
-/// Wide tiles where they keep the processors as busy as narrow ones: every tile also costs what
-/// some outputs more of it would.
 template <Epilogue E>
 void choose(const ProductArgs& a, const Stream& s) {
-  constexpr std::int64_t kTileCost = 32;
-  const auto cost = [&](std::int64_t n) {
-    const std::int64_t tiles =
-        std::int64_t{ceil_div(a.out, n)} * static_cast<std::int64_t>(ceil_div(a.rows.count, kRows));
-    return static_cast<std::int64_t>(ceil_div(tiles, s.processors)) * (n + kTileCost);
-  };
   if (E != Epilogue::gated && a.out % 4 != 0) {
     run<32, E, false>(a, s);
     return;
   }
-  const std::int64_t best = std::min({cost(96), cost(64), cost(32)});
-  if (cost(96) == best) {
-    run<96, E>(a, s);
-  } else if (cost(64) == best) {
-    run<64, E>(a, s);
-  } else {
-    run<32, E>(a, s);
-  }
+  with_best_width<96, 64, 32>(a.out, a.rows.count, s, [&](auto width) { run<width(), E>(a, s); });
 }
 
 }  // namespace

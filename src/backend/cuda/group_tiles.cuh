@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What products of many rows on Hopper have in common, whatever their type: two warpgroups multiply
+// tiles of kGroupRows rows by N outputs, and one more brings them; blocks stay and take tile after
+// tile.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "backend/cuda/product.h"
+#include "backend/cuda/tensor_map.h"
+
+namespace toto::cuda {
+
+constexpr int kGroups = 2;                // warpgroups that multiply
+constexpr int kGroupRows = 64 * kGroups;  // of a tile
+constexpr int kGroupThreads = 128 * (kGroups + 1);
+constexpr int kRegistersBringing = 40;
+constexpr int kRegistersMultiplying = 232;
+constexpr int kTileAlignment = 1024;
+constexpr std::size_t kTileBytes = 212992;  // of all stages, at most
+
+/// [rows][width] in boxes of 128 bytes by `box_rows`; beyond the edges there are zeros.
+inline CUtensorMap boxes_of(const void* data, bool bf16, std::int64_t rows, std::int64_t width,
+                            int box_rows) {
+  const cuuint64_t bytes = bf16 ? 2 : 4;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(width) * bytes};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(128 / bytes),
+                            static_cast<cuuint32_t>(box_rows)};
+  return tensor_map(bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32, data,
+                    2, sizes, strides, box);
+}
+
+inline unsigned group_tiles(std::int64_t outs, std::int64_t rows, int width) {
+  return ceil_div(outs, width) * ceil_div(rows, kGroupRows);
+}
+
+/// Calls run(integral constant of the best of `Widths`, from wide to narrow): wide tiles where they
+/// keep the processors as busy as narrow ones, for every tile also costs what some outputs more of
+/// it would.
+template <int... Widths, typename Run>
+void with_best_width(std::int64_t outs, std::int64_t rows, const Stream& s, const Run& run) {
+  constexpr std::int64_t kTileCost = 32;
+  const auto cost = [&](int n) {
+    return std::int64_t{ceil_div(group_tiles(outs, rows, n), s.processors)} * (n + kTileCost);
+  };
+  const std::int64_t best = std::min({cost(Widths)...});
+  bool done = false;
+  const auto attempt = [&](auto width) {
+    if (done || cost(width()) != best) return;
+    done = true;
+    run(width);
+  };
+  (attempt(std::integral_constant<int, Widths>{}), ...);
+}
+
+/// Launches a kernel of tiles of `width` outputs with `bytes` of shared memory.
+template <typename... Parameters, typename... Arguments>
+void launch_tiles(void (*kernel)(Parameters...), unsigned tiles, int bytes, const Stream& s,
+                  Arguments... arguments) {
+  launch(kernel, dim3(std::min(tiles, static_cast<unsigned>(s.processors))), dim3(kGroupThreads),
+         static_cast<std::size_t>(bytes), s, arguments...);
+}
+
+}  // namespace toto::cuda
