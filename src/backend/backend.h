@@ -234,7 +234,8 @@ class Backend {
   }
 
   /// Ways to carry out a product: 0 .. candidates-1, of which 0 is used until another is chosen.
-  /// They differ in speed only: none changes a bit.
+  /// They differ in speed only: none changes a bit. More than one only where the backend's memory
+  /// is the host's: autotune() reads results there.
   [[nodiscard]] virtual int product_candidates() const { return 1; }
   virtual void choose_product(const Matrix& /*w*/, int /*candidate*/) {}
   /// The instruction set or architecture of the kernels.

@@ -124,7 +124,7 @@ std::vector<KernelChoice> autotune(const Toto1& net, std::vector<KernelChoice> k
                                    std::uint64_t& measured) {
   Backend& backend = net.backend();
   const auto candidates = static_cast<std::uint32_t>(backend.product_candidates());
-  if (candidates < 2) return known;  // nothing to choose: so it is on a GPU
+  if (candidates < 2) return known;  // nothing to choose
   net.for_each_matrix([&](const Matrix& matrix, Epilogue epilogue) {
     const std::string tag = product_tag(epilogue, backend);
     const auto fits = [&](const KernelChoice& c) {

@@ -21,9 +21,10 @@ class PlanCacheFolder : public testing::Test {
   }
   ~PlanCacheFolder() override { std::filesystem::remove_all(folder_); }
 
-  static Model make(Mode mode) {
+  static Model make(Mode mode, const std::string& backend = {}) {
     LoadOptions options;
     options.mode = mode;
+    if (!backend.empty()) options.backend = backend;
     return test::make_model(test::spec_config(), false, {}, 1, options);
   }
   [[nodiscard]] ForecasterOptions options() const {
@@ -84,6 +85,11 @@ TEST_F(PlanCacheFolder, TuningMeasuresOnceAndChangesNoBit) {
   Forecaster plain(make(Mode::reduce_overhead));
   EXPECT_EQ(run(tuned).samples, run(plain).samples);
   EXPECT_EQ(run(again).samples, run(plain).samples);
+}
+
+TEST_F(PlanCacheFolder, NothingIsMeasuredWhereThereIsNothingToChoose) {
+  Forecaster one_way(make(Mode::max_autotune, "reference"), options());
+  EXPECT_EQ(one_way.counters().autotune_runs, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, PlanCacheUse,

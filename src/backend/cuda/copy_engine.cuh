@@ -75,12 +75,14 @@ __device__ inline void copy_tile(void* to, const CUtensorMap& map, int column, i
       "l"(&map), "r"(column), "r"(row), "r"(shared_address(barrier))
       : "memory");
 }
+/// Of three dimensions: for what is read once, and leaves the cache before all else does.
 __device__ inline void copy_tile(void* to, const CUtensorMap& map, int x, int y, int z,
                                  std::uint64_t* barrier) {
+  constexpr std::uint64_t kEvictFirst = 0x12F0000000000000U;  // as createpolicy makes it
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
       " [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(to)),
-      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)), "l"(0x12F0000000000000ULL)
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)), "l"(kEvictFirst)
       : "memory");
 }
 __device__ inline void prefetch_map(const CUtensorMap& map) {

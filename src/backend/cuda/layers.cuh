@@ -30,6 +30,8 @@ __host__ __device__ constexpr int outs(int p) {
   return p == kQkv ? 3 * kDim : p == kMlpIn ? 2 * kHidden : kDim;
 }
 __host__ __device__ constexpr int ins(int p) { return p == kMlpOut ? kHidden : kDim; }
+/// Stages of a unit, which is so many outputs with all their inputs.
+__host__ __device__ constexpr int stages_of(int p) { return ins(p) / kDim; }
 
 /// What there is of a layer besides its matrices.
 struct Vectors {
@@ -213,7 +215,7 @@ __device__ inline Rotation rotation_of_thread(const Rotary& rotary, const Sight&
 }
 
 /// Attention of one row and head by the workers of a block of threads, its warp 0 at the end;
-/// emit(i, v) has the value of channel 32 i + lane. `keys`, `values`: of the layer.
+/// emit(row, channel, v) has the value of channel + lane. `keys`, `values`: of the layer.
 template <typename Emit>
 __device__ void attend_row(AttentionMemory& m, const Rotation& rotation, const float* qkv,
                            const Sight& sight, float* keys, float* values, bool last,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All layers of the context pass in one launch, for few rows and the published model's widths:
-// every processor has one block of threads, which streams its share of all weights without a pause
+// every processor has one block of threads, which streams its share of all weights ahead
 // and waits for nothing but the words that others compute.
 #pragma once
 

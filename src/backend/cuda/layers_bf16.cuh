@@ -18,15 +18,12 @@ struct Bfloat16 {
   /// Stages are given back when the inputs of the next product are there: refilled at once, they
   /// would be in the way of those inputs.
   static constexpr bool kReleasesLate = true;
-  static constexpr int kFlying = 1;  // and more than one at a time would be, too
+  static constexpr int kFlying = 1;  // stages under way at most: more would be in the way as well
   static __device__ bool reads(int stage) {
     return stage % 2 == static_cast<int>(threadIdx.x) / 128;
   }
   static_assert(kSlices == kReaders && kStageBytes == kOutputs * kDim * 2);
 
-  static constexpr __host__ __device__ int unit_outs(int) { return kOutputs; }
-  static constexpr __host__ __device__ int units(int p) { return outs(p) / kOutputs; }
-  static constexpr __host__ __device__ int stages_of(int p) { return ins(p) / kDim; }
   static constexpr int kMostParts = outs(kMlpIn) / kOutputs / kLeastProcessors * kSlices;
 
   struct Memory {
@@ -112,27 +109,6 @@ struct Bfloat16 {
         multiply_stage(m, ring, stages, ring_at, i * kSlices, p == kMlpOut && i % 4 >= 2);
       }
       ring_at.advance();
-    }
-  }
-
-  /// The sums over the slices of the outputs of an item of a unit of this block.
-  static __device__ void sum_up(float (&v)[kGatedOuts], int p, const Memory& m, int unit, int item,
-                                int row) {
-    const auto* part = reinterpret_cast<const float2*>(m.part) +
-                       (unit * stages_of(p) * kSlices * kFewRows + row) * (kOutputs / 2) + item;
-    v[0] = v[1] = v[2] = v[3] = 0;
-#pragma unroll 1
-    for (int stage = 0; stage < stages_of(p); ++stage) {
-#pragma unroll
-      for (int s = 0; s < kSlices; ++s) {
-        v[0] += part->x;
-        v[1] += part->y;
-        if (p == kMlpIn) {
-          v[2] += part[4].x;
-          v[3] += part[4].y;
-        }
-        part += kFewRows * kOutputs / 2;
-      }
     }
   }
 

@@ -24,10 +24,6 @@ struct Float32 {
   static constexpr int kFlying = kRingStages;  // stages under way at most
   static __device__ bool reads(int) { return true; }
   static_assert(kOwn * kReaders == kSlices && kStageBytes == kOutputs * kDim * 4);
-
-  static constexpr __host__ __device__ int unit_outs(int) { return kOutputs; }
-  static constexpr __host__ __device__ int units(int p) { return outs(p) / kOutputs; }
-  static constexpr __host__ __device__ int stages_of(int p) { return ins(p) / kDim; }
   static constexpr int kMostParts = outs(kMlpIn) / kOutputs / kLeastProcessors * kSlices;
   static_assert(kDim / kOutputs <= kLeastProcessors && kMostParts >= kSets * kSlices);
 
@@ -121,23 +117,6 @@ struct Float32 {
     }
   }
 
-  /// The sums over the slices of the outputs of an item of a unit of this block.
-  static __device__ void sum_up(float (&v)[kGatedOuts], int p, const Memory& m, int unit, int item,
-                                int row) {
-    const auto* part = reinterpret_cast<const float2*>(m.part) +
-                       (unit * (ins(p) / kSplitSlice) * kFewRows + row) * (kOutputs / 2) + item;
-    v[0] = v[1] = 0;
-#pragma unroll 1
-    for (int stage = 0; stage < stages_of(p); ++stage) {
-#pragma unroll
-      for (int s = 0; s < kSlices; ++s) {
-        v[0] += part->x;
-        v[1] += part->y;
-        part += kFewRows * kOutputs / 2;
-      }
-    }
-  }
-
  private:
   const float* own_;  // where the words of this lane lie
   bool there_;        // whether its row is
@@ -162,8 +141,7 @@ struct Float32 {
                      (first_part + warp * kOwn) * (kFewRows * kOutputs / 2) + lane;
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) to[i * (kFewRows * kOutputs / 2)] = sum[i];
-    // Only after the sums: giving a stage back right behind the instructions that read it does not
-    // wait until they have.
+    // Only now: the sums are formed, so what they read has been read (Ring::release).
     __syncwarp();
     if (lane == 0) ring.release(ring_at);
   }

@@ -50,7 +50,7 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
       int unit = 0;
       const int count = turn.take(s.deals[p], unit);
       for (int i = 0; i < count; ++i) {
-        for (int stage = 0; stage < T::stages_of(p); ++stage) {
+        for (int stage = 0; stage < stages_of(p); ++stage) {
           if (flying == T::kFlying) {
             s.ring.wait_full(arrived);
             arrived.advance();
@@ -96,6 +96,32 @@ struct Item {
   }
 };
 
+/// The sums over the slices of the outputs of an item of a unit of this block; of `part`
+/// [unit][slice][row][output].
+template <typename T>
+__device__ void sum_up(float (&v)[T::kGatedOuts], int p, const float* part, const Item<T>& item) {
+  const auto* pair =
+      reinterpret_cast<const float2*>(part) +
+      (item.i * (ins(p) / (kDim / T::kSlices)) * kFewRows + item.row) * (T::kOutputs / 2) +
+      item.number;
+#pragma unroll
+  for (float& sum : v) sum = 0;
+#pragma unroll 1
+  for (int stage = 0; stage < stages_of(p); ++stage) {
+#pragma unroll
+    for (int s = 0; s < T::kSlices; ++s) {
+#pragma unroll
+      for (int e = 0; e < T::kGatedOuts; e += 2) {
+        if (e >= T::kPlainOuts && p != kMlpIn) break;
+        const float2 more = pair[T::output(0, e) / 2];
+        v[e] += more.x;
+        v[e + 1] += more.y;
+      }
+      pair += kFewRows * T::kOutputs / 2;
+    }
+  }
+}
+
 /// One product: inputs from the wires before it, outputs to those after it. The same
 /// instructions for all four products, so that they are few.
 template <typename T>
@@ -107,7 +133,7 @@ __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Pro
   {  // What does not depend on what others do is asked for first. What is held was taken before.
     const Item<T> item(p, first, thread);
     if (item.i < count && item.row < progress.rows) {
-      const float* const biases = s.vectors[layer].bias[p] + item.unit * T::unit_outs(p);
+      const float* const biases = s.vectors[layer].bias[p] + item.unit * T::kOutputs;
 #pragma unroll
       for (int e = 0; e < T::kGatedOuts; ++e) {
         if (e < T::kPlainOuts || p == kMlpIn) {
@@ -139,7 +165,7 @@ __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Pro
       if (T::reads(stage) && thread % 32 == 0) s.ring.release(progress.behind);
       progress.behind.advance();
     }
-    progress.unreleased = count * T::stages_of(p);
+    progress.unreleased = count * stages_of(p);
   }
   product.multiply(p, s.memory, s.ring, s.stages, progress.ring, count);
   sync_workers();
@@ -150,7 +176,7 @@ __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Pro
   if (item.i >= count || item.row >= progress.rows) return;
   wait_copies<0>();
   float v[T::kGatedOuts];
-  T::sum_up(v, p, s.memory, item.i, item.number, item.row);
+  sum_up(v, p, s.memory.part, item);
 #pragma unroll
   for (int e = 0; e < T::kGatedOuts; ++e) {
     if (e < T::kPlainOuts || p == kMlpIn) v[e] += s.ends[thread].bias[e];
@@ -218,7 +244,7 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
     s.vectors[threadIdx.x] = a.layers[threadIdx.x].vectors;
   }
   if (threadIdx.x < kProducts) {
-    const int units = T::units(static_cast<int>(threadIdx.x));
+    const int units = outs(static_cast<int>(threadIdx.x)) / T::kOutputs;
     const int blocks = static_cast<int>(gridDim.x);
     s.deals[threadIdx.x] = {units / blocks, units % blocks};
   }

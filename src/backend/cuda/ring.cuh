@@ -32,7 +32,9 @@ struct Ring {
     while (!try_barrier(&full[at.stage], at.parity)) {
     }
   }
-  /// By one thread of each warp, when the warp has read it.
+  /// By one thread of each warp, when the warp has used what it read: right behind the instructions
+  /// that read it would be too early, for this does not wait until they have, and the next copy may
+  /// come before them.
   __device__ void release(const Cursor<kRingStages>& at) { arrive(&empty[at.stage]); }
   /// By the thread that streams: waits until a stage is free and says what will arrive.
   __device__ void claim(const Cursor<kRingStages>& at) {
