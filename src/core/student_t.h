@@ -56,8 +56,18 @@ TOTO_HOST_DEVICE inline double quotient(double a, double b) {
 #endif
 }
 
-/// The polynomial in v: its kTerms coefficients. Returns its value at 1.
-TOTO_HOST_DEVICE inline double series_coefficients(double m, double* c) {
+TOTO_HOST_DEVICE inline float quotient(float a, float b) {
+#ifdef __CUDA_ARCH__
+  return __fdividef(a, b);
+#else
+  return a / b;
+#endif
+}
+
+/// The polynomial in v: its kTerms coefficients. Returns its value at 1. In float64, or in float32
+/// where a few digits do.
+template <typename T>
+TOTO_HOST_DEVICE T series_coefficients(T m, T* c) {
   constexpr int kWeights = 14;
   constexpr double weight[kWeights] = {
       0.99999999996169011871,  0.99999998494421665450,  0.99999900880844148068,
@@ -66,13 +76,16 @@ TOTO_HOST_DEVICE inline double series_coefficients(double m, double* c) {
       0.60957213964716072268,  0.36057329898664961921,  0.15361322363245857218,
       0.041134921809528655312, 0.0051418652261910819139};
   const int positive = static_cast<int>(std::ceil(m));
-  double b = 1.0;
-  double sum = 0.0;
+  T b = 1;
+  T sum = 0;
   TOTO_SHORT_LOOP
   for (int k = 0; k < kTerms; ++k) {
-    if (k > 0) b *= quotient(m - k, m + k);
+    const auto at = static_cast<T>(k);
+    if (k > 0) b *= quotient(m - at, m + at);
     const int alternating = k - positive;
-    const double share = alternating < 0 ? 1.0 : alternating < kWeights ? weight[alternating] : 0.0;
+    const T share = alternating < 0          ? T{1}
+                    : alternating < kWeights ? static_cast<T>(weight[alternating])
+                                             : T{0};
     c[k] = b * share;
     sum += b * share;
   }

@@ -275,14 +275,20 @@ double DeviceBackend::play(const Recording& recording) {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
+void DeviceBackend::copy(std::byte* to, const std::byte* from, std::size_t bytes) const {
+  if (bytes <= kFewBytes && bytes % 16 == 0) {
+    copy_few(to, from, bytes, stream_);
+  } else {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_.stream), "copy");
+  }
+}
+
 void DeviceBackend::copy_in(const Mirror& mirror, std::size_t bytes) {
-  check(cudaMemcpyAsync(mirror.device, mirror.host, bytes, cudaMemcpyHostToDevice, stream_.stream),
-        "upload");
+  copy(mirror.device, mirror.host, bytes);
 }
 
 void DeviceBackend::copy_out(const Mirror& mirror, std::size_t bytes) {
-  check(cudaMemcpyAsync(mirror.host, mirror.device, bytes, cudaMemcpyDeviceToHost, stream_.stream),
-        "download");
+  copy(mirror.host, mirror.device, bytes);
 }
 
 void DeviceBackend::keep(const Batch& batch, const Batch& source, const PatchShape& shape,

@@ -21,9 +21,7 @@ struct Component {
   double c[student_t::kTerms];
   double df, inverse_df, pdf0;
   double loc, scale, inverse_scale;
-  double weight;        // 0: it does not count, and nothing else here need be set
-  double below;         // the weight of those before it, by location
-  std::int64_t before;  // how many they are
+  double weight;  // 0: it does not count, and nothing else here need be set
 };
 static_assert(sizeof(Component) / sizeof(double) % 2 == 1);
 
@@ -197,16 +195,15 @@ __device__ __noinline__ inline Expansion evaluate(const Component* all, int coun
 /// Floats in the order of integers, and back.
 __device__ inline int ordered(int bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
 
-/// As Mixture::bracket() and mixture::reach_of_bracket(), rounded outwards.
-__device__ inline mixture::Bracket bracket(const Component* all, int count, double q) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+/// As Mixture::bracket() and mixture::reach_of_bracket(), rounded outwards, by a warp whose lanes
+/// have a component each, or none.
+__device__ inline mixture::Bracket bracket(bool there, double loc, double scale, double q) {
   int low = INT_MAX;
   int high = INT_MIN;
-  if (lane < count && all[lane].weight > 0) {
-    const double loc = all[lane].loc;
+  if (there) {
     constexpr double kMargin = 1 + 1e-9;  // for the rounding of what is compared with it
     const double reach = (2 * q - 1) * inverse_root(2 * q * (1 - q)) * kMargin;
-    const double far = loc + reach * all[lane].scale;
+    const double far = loc + reach * scale;
     low = ordered(__float_as_int(__double2float_rd(fmin(loc, far))));
     high = ordered(__float_as_int(__double2float_ru(fmax(loc, far))));
   }
@@ -214,53 +211,6 @@ __device__ inline mixture::Bracket bracket(const Component* all, int count, doub
   high = __reduce_max_sync(~0U, high);
   return {fmax(static_cast<double>(__int_as_float(ordered(low))), -DBL_MAX),
           fmin(static_cast<double>(__int_as_float(ordered(high))), DBL_MAX)};
-}
-
-/// Sets `below` and `before` of every component.
-__device__ inline void order_components(Component* all, int count) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (lane >= count || !(all[lane].weight > 0)) return;
-  const double loc = all[lane].loc;
-  double below = 0;
-  int before = 0;
-#pragma unroll 4
-  for (int j = 0; j < count; ++j) {
-    const double weight = all[j].weight;
-    if (weight > 0 && (all[j].loc < loc || (all[j].loc == loc && j < lane))) {
-      below += weight;
-      ++before;
-    }
-  }
-  all[lane].below = below;
-  all[lane].before = before;
-}
-
-/// As mixture::rough_student_t_quantile().
-__device__ inline float rough_quantile(float df, float q) {
-  const float w = rough_root(-2 * __logf(fminf(q, 1 - q)));
-  const float normal = w - __fdividef(2.515517F + w * (0.802853F + w * 0.010328F),
-                                      1 + w * (1.432788F + w * (0.189269F + w * 0.001308F)));
-  const float y = normal * __fdividef(df + 0.375F, df + 0.125F);
-  const float t = rough_root(df * expm1f(y * y / df));
-  return q < 0.5F ? -t : t;
-}
-
-/// The component in which the cumulative weight passes q, by location, and the place inside it.
-__device__ inline double guess(const Component* all, int count, double q) {
-  constexpr double kEdge = 1e-6;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  int rank = 128;
-  if (lane < count && all[lane].weight > 0) {
-    const int before = static_cast<int>(all[lane].before);
-    // The first in order that reaches q; the last one if rounding leaves none.
-    rank = all[lane].below + all[lane].weight >= q ? before : 64 - before;
-  }
-  const int best = __reduce_min_sync(~0U, rank);
-  const Component& owner = all[__ffs(static_cast<int>(__ballot_sync(~0U, rank == best))) - 1];
-  const double inside = fmin(fmax((q - owner.below) * inverse(owner.weight), kEdge), 1 - kEdge);
-  return owner.loc + static_cast<double>(
-                         rough_quantile(static_cast<float>(owner.df), static_cast<float>(inside))) *
-                         owner.scale;
 }
 
 }  // namespace toto::cuda

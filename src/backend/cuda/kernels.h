@@ -20,6 +20,10 @@ struct Extent {
   std::int32_t last_groups = 0;
 };
 
+/// Copies that a kernel makes: between pinned memory and the device's, whole sixteen bytes.
+inline constexpr std::size_t kFewBytes = std::size_t{64} << 10U;
+void copy_few(void* to, const void* from, std::size_t bytes, const Stream& s);
+
 void rms_norm(const float* x, const float* gain, void* y, bool bf16, Rows rows, std::int32_t dim,
               const Stream& s);
 void set_labels(const Extent& batch, const float* labels, float* hidden, std::int32_t dim,

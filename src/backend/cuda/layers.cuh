@@ -72,6 +72,7 @@ struct Arguments {
   float* y;
   float* wires;              // two sets: of this launch, and of the next, which this one clears
   std::int32_t* set;         // which one is of this launch
+  std::uint32_t nothing;     // always; what the compiler does not know (Ring::release_once)
   float* keys[kMostLayers];  // of each layer; of time layers only
   float* values[kMostLayers];
 };
@@ -142,6 +143,7 @@ __device__ inline void take_row(float4 (&v)[kDim / 128], const float* row, const
   float4 gains[kFours];
   load_part(gains, gain);
   uint4 words[kFours];
+  wire::await_first(row);
   wire::take_fours(words, [&](int i) { return row + i * 128 + lane * 4; });
 #pragma unroll
   for (int i = 0; i < kFours; ++i) {
@@ -157,18 +159,16 @@ struct AttentionMemory {
   alignas(16) float values[kFewRows][kHead];
 };
 
-/// What a block of threads attends with, one row and head, and what that row sees: rows
-/// `first + stride j`, j < count, of the batch. It is the same in all layers of a kind.
+/// What a block of threads attends with, one row and head, and what that row sees: of the rows
+/// `first + stride j`, j < count, of the batch those with a bit in `seen`. It is the same in all
+/// layers of a kind.
 struct Sight {
   std::int32_t first, stride, count, own;  // own: j of the row itself
   std::int32_t out;                        // row of what it attends to; -1: there is none
   std::int32_t last_out;                   // the same where only the last tokens go on
   std::int64_t slot = 0;                   // in time layers: where its key and value are kept
   const Block* block = nullptr;            // in time layers
-  const std::int32_t* ids = nullptr;       // in variate layers: of j, `stride` apart
-  [[nodiscard]] __device__ bool sees(int j) const {
-    return ids == nullptr || ids[j * stride] == ids[own * stride];
-  }
+  std::uint32_t seen = (1U << kFewRows) - 1;
 };
 enum SightKind { kInTime, kOfVariates, kOfLastVariates, kSights };
 
@@ -191,7 +191,11 @@ __device__ inline Sight sight_of_variates(const LiveBatch& live, int row) {
   const std::int32_t token = (row - b.row) % b.tokens;
   const std::int32_t variate = (row - b.row) / b.tokens % b.variates;
   Sight sight{row - variate * b.tokens, b.tokens, b.variates, variate, row, row};
-  sight.ids = live.ids + b.ids + token;
+  const std::int32_t* const ids = live.ids + b.ids + token;
+  sight.seen = 0;
+  for (int j = 0; j < sight.count; ++j) {
+    if (ids[j * b.tokens] == ids[variate * b.tokens]) sight.seen |= 1U << j;
+  }
   return sight;
 }
 
@@ -215,52 +219,69 @@ __device__ inline Rotation rotation_of_thread(const Rotary& rotary, const Sight&
 }
 
 /// Attention of one row and head by the workers of a block of threads, its warp 0 at the end;
-/// emit(row, channel, v) has the value of channel + lane. `keys`, `values`: of the layer.
+/// emit(row, channel, v) has the value of channel + lane. `keys`, `values`: of the layer. The
+/// caller lets all workers meet before the next one.
 template <typename Emit>
 __device__ void attend_row(AttentionMemory& m, const Rotation& rotation, const float* qkv,
                            const Sight& sight, float* keys, float* values, bool last,
                            const Emit& emit) {
   const int thread = static_cast<int>(threadIdx.x);
-#pragma unroll 1
-  for (int i = thread; i < (1 + 2 * sight.count) * kQuadsOfHead; i += kWorkers) {
-    const int e = i % kQuadsOfHead * 4;
+  const bool in_time = sight.block != nullptr;
+  const int count = sight.count;
+  struct Part {  // sixteen bytes of the query, of a key or of a value
+    int which, j, e;
+  };
+  const auto part_of = [&](int i) {
     const int vector = i / kQuadsOfHead;  // the query, the keys, the values
-    const int which = vector == 0 ? 0 : vector <= sight.count ? 1 : 2;
-    const int j = vector == 0 ? sight.own : (vector - 1) - (which - 1) * sight.count;
-    const std::int64_t row = sight.first + std::int64_t{sight.stride} * j;
-    uint4 word[1];
-    wire::take_fours(
-        word, [&](int) { return qkv + ((row * 3 + which) * kHeads + own_head()) * kHead + e; });
-    float4 v{__uint_as_float(word[0].x), __uint_as_float(word[0].y), __uint_as_float(word[0].z),
-             __uint_as_float(word[0].w)};
-    const bool in_time = sight.block != nullptr;
-    if (in_time && which != 2) v = rotation(v);
-    float* const to = which == 0 ? m.query : which == 1 ? m.keys[j] : m.values[j];
-    *reinterpret_cast<float4*>(to + e) = v;
-    if (in_time && which != 0 && j == sight.own) {
-      *reinterpret_cast<float4*>((which == 1 ? keys : values) + sight.slot + e) = v;
+    const int which = vector == 0 ? 0 : vector <= count ? 1 : 2;
+    const int j = vector == 0 ? sight.own : (vector - 1) - (which - 1) * count;
+    return Part{which, j, i % kQuadsOfHead * 4};
+  };
+  const auto from = [&](const Part& part) {
+    const std::int64_t row = sight.first + std::int64_t{sight.stride} * part.j;
+    return qkv + ((row * 3 + part.which) * kHeads + own_head()) * kHead + part.e;
+  };
+  const auto keep = [&](const Part& part, const uint4& word) {
+    float4 v{__uint_as_float(word.x), __uint_as_float(word.y), __uint_as_float(word.z),
+             __uint_as_float(word.w)};
+    if (in_time && part.which != 2) v = rotation(v);
+    float* const to = part.which == 0   ? m.query
+                      : part.which == 1 ? m.keys[part.j]
+                                        : m.values[part.j];
+    *reinterpret_cast<float4*>(to + part.e) = v;
+    if (in_time && part.which != 0 && part.j == sight.own) {
+      *reinterpret_cast<float4*>((part.which == 1 ? keys : values) + sight.slot + part.e) = v;
     }
+  };
+  // A thread has one part, or two, for both of which it asks at once.
+  const int parts = (1 + 2 * count) * kQuadsOfHead;
+  if (thread < parts) {
+    const bool two = thread + kWorkers < parts;
+    const Part first = part_of(thread);
+    const Part second = part_of(two ? thread + kWorkers : thread);
+    uint4 words[2];
+    wire::take_fours(words, [&](int i) { return from(i == 0 ? first : second); });
+    keep(first, words[0]);
+    if (two) keep(second, words[1]);
   }
   sync_workers();
   const int out = last ? sight.last_out : sight.out;
-  if (thread < 32 && out >= 0) {
-    attend::Running<kHead> running[1];
-    float score = attend::none();
-    if (thread < sight.count && sight.sees(thread)) {
-      score = attend::dot<kHead>(m.query, m.keys[thread], kHead, true) /
-              sqrtf(static_cast<float>(kHead));
-    }
-    const float weight[1] = {attend::weigh<kHead>(running[0], score)};
-    const int count[1] = {sight.count};
-    attend::take_values<kHead>(running, weight, count, sight.count, kHead, [&](int, int j, int e) {
-      return sight.sees(j) ? m.values[j][e] : 0.0F;
-    });
-#pragma unroll
-    for (int i = 0; i < kHead / 32; ++i) {
-      emit(out, own_head() * kHead + i * 32, running[0].out[i] / running[0].total);
-    }
+  if (thread >= 32 || out < 0) return;
+  attend::Running<kHead> running[1];
+  float score = attend::none();
+  if ((sight.seen & (1U << count) - 1) >> thread & 1) {
+    score =
+        attend::dot<kHead>(m.query, m.keys[thread], kHead, true) / sqrtf(static_cast<float>(kHead));
   }
-  sync_workers();
+  const float weight[1] = {attend::weigh<kHead>(running[0], score)};
+  const int counts[1] = {count};
+  attend::take_values<kHead>(running, weight, counts, count, kHead, [&](int, int j, int e) {
+    return (sight.seen >> j & 1) != 0 ? m.values[j][e] : 0.0F;
+  });
+#pragma unroll
+  for (int i = 0; i < kHead / 32; ++i) {
+    emit(out, own_head() * kHead + i * 32, running[0].out[i] / running[0].total);
+  }
 }
 
 }  // namespace toto::cuda::layers

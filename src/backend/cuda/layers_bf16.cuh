@@ -18,7 +18,6 @@ struct Bfloat16 {
   /// Stages are given back when the inputs of the next product are there: refilled at once, they
   /// would be in the way of those inputs.
   static constexpr bool kReleasesLate = true;
-  static constexpr int kFlying = 1;  // stages under way at most: more would be in the way as well
   static __device__ bool reads(int stage) {
     return stage % 2 == static_cast<int>(threadIdx.x) / 128;
   }
@@ -59,10 +58,11 @@ struct Bfloat16 {
   static constexpr int kGatedOuts = 4;
   static __device__ int item_bits(int p) { return p == kMlpIn ? 2 : 3; }
   static __device__ int output(int item, int e) { return 2 * item + e % 2 + e / 2 * 8; }
-  static __device__ void put_gated(float* wire, int row, int unit, int pair,
-                                   const float (&v)[kGatedOuts]) {
-    const std::uint32_t both = pack(silu(v[0]) * v[2], silu(v[1]) * v[3]);
-    wire::put(wire + word_at(row, unit * 8 + 2 * pair), __uint_as_float(both));
+  static __device__ int gated_word(int row, int unit, int pair) {
+    return word_at(row, unit * 8 + 2 * pair);
+  }
+  static __device__ float gated(const float (&v)[kGatedOuts]) {
+    return __uint_as_float(pack(silu(v[0]) * v[2], silu(v[1]) * v[3]));
   }
 
   static constexpr int kSets = kHidden / kDim / 2;  // slices of a warp in mlp_out; otherwise one
@@ -101,7 +101,8 @@ struct Bfloat16 {
   /// All units of this block, of which the stages begin at `ring_at`. Each half of the warps has
   /// every other stage; in mlp_out a unit has four, of as many slices each.
   __device__ void multiply(int p, Memory& m, Ring& ring, const std::byte* stages,
-                           Cursor<kRingStages>& ring_at, int units) const {
+                           Cursor<kRingStages>& ring_at, int units,
+                           std::uint32_t /*nothing*/) const {
     const int count = units * stages_of(p);
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {

@@ -21,7 +21,6 @@ struct Float32 {
   static constexpr int kQuads = kOwn * 2;             // of sixteen bytes: sixteen k of a row
   static constexpr int kPitch = kDim + 4;
   static constexpr bool kReleasesLate = false;
-  static constexpr int kFlying = kRingStages;  // stages under way at most
   static __device__ bool reads(int) { return true; }
   static_assert(kOwn * kReaders == kSlices && kStageBytes == kOutputs * kDim * 4);
   static constexpr int kMostParts = outs(kMlpIn) / kOutputs / kLeastProcessors * kSlices;
@@ -51,10 +50,10 @@ struct Float32 {
   static constexpr int kGatedOuts = 2;
   static __device__ int item_bits(int) { return 2; }
   static __device__ int output(int item, int e) { return 2 * item + e; }
-  static __device__ void put_gated(float* wire, int row, int unit, int pair,
-                                   const float (&v)[kGatedOuts]) {
-    wire::put(wire + word_at(row, unit * 4 + pair), silu(v[0]) * v[1]);
+  static __device__ int gated_word(int row, int unit, int pair) {
+    return word_at(row, unit * 4 + pair);
   }
+  static __device__ float gated(const float (&v)[kGatedOuts]) { return silu(v[0]) * v[1]; }
 
   SplitInputs<kOwn> x;
 
@@ -66,7 +65,7 @@ struct Float32 {
     there_ = lane / 4 < rows;
     if (p == kOut || p == kMlpOut) {
       uint4 words[kQuads] = {};
-      if (p == kMlpOut) wire::await_first([&](int) { return own_; });
+      wire::await_first(own_);
       if (there_) wire::take_fours(words, [&](int i) { return own_ + i * 32 * 4; });
 #pragma unroll
       for (int i = 0; i < kQuads; ++i) x.set(i, words[i]);
@@ -92,11 +91,11 @@ struct Float32 {
 
   /// All units of this block, of which the stages begin at `ring_at`.
   __device__ void multiply(int p, Memory& m, Ring& ring, const std::byte* stages,
-                           Cursor<kRingStages>& ring_at, int units) {
+                           Cursor<kRingStages>& ring_at, int units, std::uint32_t nothing) {
     if (p != kMlpOut) {
-#pragma unroll 2
+#pragma unroll 1
       for (int i = 0; i < units; ++i) {
-        multiply_stage(m, ring, stages, ring_at, i * kSlices);
+        multiply_stage(m, ring, stages, ring_at, i * kSlices, nothing);
         ring_at.advance();
       }
       return;
@@ -108,7 +107,7 @@ struct Float32 {
       const auto at = [&](int q) { return own_ + q * 32 * 4; };
       const bool more = set + 1 < kSets;
       if (more && there_) wire::look_fours(next, at);
-      multiply_stage(m, ring, stages, ring_at, set * kSlices);
+      multiply_stage(m, ring, stages, ring_at, set * kSlices, nothing);
       ring_at.advance();
       if (!more) return;
       if (there_) wire::take_fours_looked_at(next, at);
@@ -122,7 +121,8 @@ struct Float32 {
   bool there_;        // whether its row is
 
   __device__ void multiply_stage(Memory& m, Ring& ring, const std::byte* stages,
-                                 const Cursor<kRingStages>& ring_at, int first_part) const {
+                                 const Cursor<kRingStages>& ring_at, int first_part,
+                                 std::uint32_t nothing) const {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     ring.wait_full(ring_at);
@@ -135,15 +135,15 @@ struct Float32 {
       const int chunk = (i % 2 * 4 + lane / 8) ^ (lane % 8);
       load_matrices(w[i], from + i / 2 * kOutputs * 128 + chunk * 16);
     }
+    std::uint32_t read = 0;
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) read |= w[i][0];
     float2 sum[kOwn];
-    x.multiply(sum, w);
+    x.multiply(sum, w, kHighHalf + ring.release_once(ring_at, read, nothing));
     auto* const to = reinterpret_cast<float2*>(m.part) +
                      (first_part + warp * kOwn) * (kFewRows * kOutputs / 2) + lane;
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) to[i * (kFewRows * kOutputs / 2)] = sum[i];
-    // Only now: the sums are formed, so what they read has been read (Ring::release).
-    __syncwarp();
-    if (lane == 0) ring.release(ring_at);
   }
 };
 

@@ -19,10 +19,6 @@ struct Shared {
   typename T::Memory memory;
   AttentionMemory attention;
   Vectors vectors[kMostLayers];
-  struct End {
-    float bias[T::kGatedOuts];
-    float held[T::kPlainOuts];
-  } ends[kWorkers];  // what each thread adds to its sums
   Deal deals[kProducts];
   Sight sights[kSights];
   float* wires;  // of this launch
@@ -41,9 +37,9 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
     return;
   }
   Cursor<kRingStages> at;
-  Cursor<kRingStages> arrived;
-  int flying = 0;
+  Cursor<kRingStages> before;
   Turn turn;
+  bool first = true;
   for (int layer = 0; layer < a.count; ++layer) {
     const LayerOnDevice& l = a.layers[layer];
     for (int p = 0; p < kProducts; ++p) {
@@ -51,12 +47,10 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
       const int count = turn.take(s.deals[p], unit);
       for (int i = 0; i < count; ++i) {
         for (int stage = 0; stage < stages_of(p); ++stage) {
-          if (flying == T::kFlying) {
-            s.ring.wait_full(arrived);
-            arrived.advance();
-          } else {
-            ++flying;
-          }
+          // One stage at a time: more of them would be in the way of what blocks say to each other.
+          if (!first) s.ring.wait_full(before);
+          first = false;
+          before = at;
           s.ring.claim(at);
           T::stream(s.stages + at.stage * kStageBytes, l.maps[p], unit, stage,
                     &s.ring.full[at.stage]);
@@ -78,34 +72,59 @@ struct Progress {
   bool trimmed = false;
 };
 
-/// What a thread ends with: outputs of a row, in mlp_in the gates and values of one word.
+/// What a thread ends a product with: outputs of a row, in mlp_in the gates and values of one word.
+/// Where their sums are, what is added to them and where they go is found out while the product's
+/// inputs are waited for.
 template <typename T>
-struct Item {
-  int number;  // of its unit and row
-  int row;
-  int i, unit;  // of this block's units, of all units
-  __device__ Item(int p, int first, int thread) {
-    const int bits = T::item_bits(p);
-    number = thread & ((1 << bits) - 1);
-    row = (thread >> bits) % kFewRows;
-    i = (thread >> bits) / kFewRows;
-    unit = first + i * static_cast<int>(gridDim.x);
-  }
-  [[nodiscard]] __device__ int column(int p) const {
-    return ((unit << T::item_bits(p)) + number) * T::kPlainOuts;
-  }
+struct End {
+  int part = -1;  // the first of its sums, in pairs; -1: it has none
+  float bias[T::kGatedOuts];
+  float held[T::kPlainOuts];
+  float* to;
 };
 
-/// The sums over the slices of the outputs of an item of a unit of this block; of `part`
-/// [unit][slice][row][output].
 template <typename T>
-__device__ void sum_up(float (&v)[T::kGatedOuts], int p, const float* part, const Item<T>& item) {
-  const auto* pair =
-      reinterpret_cast<const float2*>(part) +
-      (item.i * (ins(p) / (kDim / T::kSlices)) * kFewRows + item.row) * (T::kOutputs / 2) +
-      item.number;
+__device__ End<T> end_of(const Shared<T>& s, const Arguments& a, int layer, int p,
+                         const Progress& progress, int first, int count) {
+  End<T> end;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int bits = T::item_bits(p);
+  const int number = thread & ((1 << bits) - 1);  // of its unit and row
+  const int row = (thread >> bits) % kFewRows;
+  const int i = (thread >> bits) / kFewRows;  // of this block's units
+  if (i >= count || row >= progress.rows) return end;
+  end.part = (i * (ins(p) / (kDim / T::kSlices)) * kFewRows + row) * (T::kOutputs / 2) + number;
+  const int unit = first + i * static_cast<int>(gridDim.x);
+  const float* const biases = s.vectors[layer].bias[p] + unit * T::kOutputs;
 #pragma unroll
-  for (float& sum : v) sum = 0;
+  for (int e = 0; e < T::kGatedOuts; ++e) {
+    if (e < T::kPlainOuts || p == kMlpIn) end.bias[e] = biases[T::output(number, e)];
+  }
+  if (p == kMlpIn) {
+    end.to = wire_of(s.wires, layer, kGatedWire) + T::gated_word(row, unit, number);
+    return end;
+  }
+  const int column = ((unit << bits) + number) * T::kPlainOuts;
+  if (p != kQkv) {  // It was taken before.
+    const float* const x =
+        p == kOut ? input_of(a, s.wires, layer) : wire_of(s.wires, layer, kMiddleWire);
+    const int from = p == kOut && layer == a.last_time ? row_before(a, row) : row;
+#pragma unroll
+    for (int e = 0; e < T::kPlainOuts; ++e) end.held[e] = x[from * kDim + column + e];
+  }
+  float* const y = p == kQkv              ? wire_of(s.wires, layer, kQkvWire)
+                   : p == kOut            ? wire_of(s.wires, layer, kMiddleWire)
+                   : layer + 1 == a.count ? a.y
+                                          : wire_of(s.wires, layer, kEndWire);
+  end.to = y + row * outs(p) + column;
+  return end;
+}
+
+/// Adds up the slices of `part` [unit][slice][row][output] and hands on what that gives.
+template <typename T>
+__device__ void finish(const End<T>& end, int p, const float* part) {
+  const auto* pair = reinterpret_cast<const float2*>(part) + end.part;
+  float v[T::kGatedOuts] = {};
 #pragma unroll 1
   for (int stage = 0; stage < stages_of(p); ++stage) {
 #pragma unroll
@@ -120,39 +139,30 @@ __device__ void sum_up(float (&v)[T::kGatedOuts], int p, const float* part, cons
       pair += kFewRows * T::kOutputs / 2;
     }
   }
+#pragma unroll
+  for (int e = 0; e < T::kGatedOuts; ++e) {
+    if (e < T::kPlainOuts || p == kMlpIn) v[e] += end.bias[e];
+  }
+  if (p == kMlpIn) {
+    wire::put(end.to, T::gated(v));
+    return;
+  }
+  static_assert(T::kPlainOuts == 2);
+  if (p == kQkv) {
+    wire::put_pair(end.to, {v[0], v[1]});
+  } else {
+    wire::put_pair(end.to, {end.held[0] + v[0], end.held[1] + v[1]});
+  }
 }
 
 /// One product: inputs from the wires before it, outputs to those after it. The same
 /// instructions for all four products, so that they are few.
 template <typename T>
 __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Progress& progress) {
-  const int thread = static_cast<int>(threadIdx.x);
   int first = 0;
   const int count = progress.turn.take(s.deals[p], first);
   if (count == 0) return;
-  {  // What does not depend on what others do is asked for first. What is held was taken before.
-    const Item<T> item(p, first, thread);
-    if (item.i < count && item.row < progress.rows) {
-      const float* const biases = s.vectors[layer].bias[p] + item.unit * T::kOutputs;
-#pragma unroll
-      for (int e = 0; e < T::kGatedOuts; ++e) {
-        if (e < T::kPlainOuts || p == kMlpIn) {
-          copy_4(&s.ends[thread].bias[e], biases + T::output(item.number, e), 4);
-        }
-      }
-      if (p == kOut || p == kMlpOut) {
-        const float* const x =
-            p == kOut ? input_of(a, s.wires, layer) : wire_of(s.wires, layer, kMiddleWire);
-        const int row = p == kOut && layer == a.last_time ? row_before(a, item.row) : item.row;
-#pragma unroll
-        for (int e = 0; e < T::kPlainOuts; ++e) {
-          copy_4(&s.ends[thread].held[e], x + row * kDim + item.column(p) + e, 4);
-        }
-      }
-    }
-    commit_copies();
-  }
-
+  const End<T> end = end_of(s, a, layer, p, progress, first, count);
   T product;
   product.take(p, s.memory,
                p == kQkv     ? input_of(a, s.wires, layer)
@@ -162,39 +172,14 @@ __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Pro
                s.vectors[layer].norm[p == kMlpIn ? 1 : 0], progress.rows);
   if constexpr (T::kReleasesLate) {
     for (int stage = 0; stage < progress.unreleased; ++stage) {
-      if (T::reads(stage) && thread % 32 == 0) s.ring.release(progress.behind);
+      if (T::reads(stage) && threadIdx.x % 32 == 0) s.ring.release(progress.behind);
       progress.behind.advance();
     }
     progress.unreleased = count * stages_of(p);
   }
-  product.multiply(p, s.memory, s.ring, s.stages, progress.ring, count);
+  product.multiply(p, s.memory, s.ring, s.stages, progress.ring, count, a.nothing);
   sync_workers();
-
-  // Registers are scarce above: what is needed here is to be formed anew.
-  asm volatile("" : "+r"(layer), "+r"(p), "+r"(first));
-  const Item<T> item(p, first, thread);
-  if (item.i >= count || item.row >= progress.rows) return;
-  wait_copies<0>();
-  float v[T::kGatedOuts];
-  sum_up(v, p, s.memory.part, item);
-#pragma unroll
-  for (int e = 0; e < T::kGatedOuts; ++e) {
-    if (e < T::kPlainOuts || p == kMlpIn) v[e] += s.ends[thread].bias[e];
-  }
-  if (p == kMlpIn) {
-    T::put_gated(wire_of(s.wires, layer, kGatedWire), item.row, item.unit, item.number, v);
-    return;
-  }
-  const int at = item.row * outs(p) + item.column(p);
-  float* const to = p == kMlpOut && layer + 1 == a.count ? a.y
-                                                         : wire_of(s.wires, layer,
-                                                                   p == kQkv   ? kQkvWire
-                                                                   : p == kOut ? kMiddleWire
-                                                                               : kEndWire);
-#pragma unroll
-  for (int e = 0; e < T::kPlainOuts; ++e) {
-    wire::put(to + at + e, p == kQkv ? v[e] : s.ends[thread].held[e] + v[e]);
-  }
+  if (end.part >= 0) finish(end, p, s.memory.part);
 }
 
 template <typename T>
@@ -379,6 +364,7 @@ void LayerStack::run(const Call& call, const Stream& s) const {
                       call.y,
                       static_cast<float*>(wires_),
                       static_cast<std::int32_t*>(set_),
+                      0,
                       {},
                       {}};
   auto kv = call.kv.begin();

@@ -36,6 +36,21 @@ struct Ring {
   /// that read it would be too early, for this does not wait until they have, and the next copy may
   /// come before them.
   __device__ void release(const Cursor<kRingStages>& at) { arrive(&empty[at.stage]); }
+  /// By all of a warp as soon as it has read a stage: once all of what it read (`read`, words of
+  /// every instruction that did) is in registers. `nothing` is zero without the compiler knowing it
+  /// and so is what is returned, but only when this is done: who computes with it keeps the
+  /// compiler from putting this off.
+  [[nodiscard]] __device__ std::uint32_t release_once(const Cursor<kRingStages>& at,
+                                                      std::uint32_t read, std::uint32_t nothing) {
+    std::uint64_t state = 0;
+    asm volatile(
+        "{.reg .pred first; setp.eq.u32 first, %2, 0; mov.b64 %0, 0;"
+        "@first mbarrier.arrive.shared::cta.b64 %0, [%1];}"
+        : "=l"(state)
+        : "r"(shared_address(&empty[at.stage]) + (read & nothing)), "r"(threadIdx.x % 32)
+        : "memory");
+    return static_cast<std::uint32_t>(state) & nothing;
+  }
   /// By the thread that streams: waits until a stage is free and says what will arrive.
   __device__ void claim(const Cursor<kRingStages>& at) {
     while (!try_barrier(&empty[at.stage], at.parity ^ 1)) {

@@ -46,19 +46,39 @@ struct Chunk {
         valid(reinterpret_cast<std::uint8_t*>(count + most)) {}
 };
 
-/// Running sums of v in place, in order; returns the last. Many are read before any is written.
+/// Running sums of v in place, in order; returns the last. A chain of additions: what comes next is
+/// read while it goes on. `v` is aligned to sixteen bytes.
 template <typename T>
 __device__ T run_up(T* v, std::int32_t n, T sum) {
-  constexpr int kAhead = 8;
-  std::int32_t i = 0;
-  for (; i + kAhead <= n; i += kAhead) {
-    T term[kAhead];
+  struct alignas(16) Words {
+    T term[16 / sizeof(T)];
+  };
+  constexpr int kWide = 16 / sizeof(T);
+  constexpr int kWords = 4;
+  constexpr int kAhead = kWords * kWide;
+  auto* const words = reinterpret_cast<Words*>(v);
+  const std::int32_t whole = n / kAhead;
+  Words next[kWords];
 #pragma unroll
-    for (int j = 0; j < kAhead; ++j) term[j] = v[i + j];
-#pragma unroll
-    for (int j = 0; j < kAhead; ++j) v[i + j] = sum += term[j];
+  for (int j = 0; j < kWords; ++j) {
+    if (whole > 0) next[j] = words[j];
   }
-  for (; i < n; ++i) v[i] = sum += v[i];
+#pragma unroll 1
+  for (std::int32_t i = 0; i < whole; ++i) {
+    Words own[kWords];
+#pragma unroll
+    for (int j = 0; j < kWords; ++j) own[j] = next[j];
+    const std::int32_t following = min(i + 1, whole - 1) * kWords;
+#pragma unroll
+    for (int j = 0; j < kWords; ++j) next[j] = words[following + j];
+#pragma unroll
+    for (int j = 0; j < kWords; ++j) {
+#pragma unroll
+      for (int e = 0; e < kWide; ++e) own[j].term[e] = sum += own[j].term[e];
+      words[i * kWords + j] = own[j];
+    }
+  }
+  for (std::int32_t i = whole * kAhead; i < n; ++i) v[i] = sum += v[i];
   return sum;
 }
 

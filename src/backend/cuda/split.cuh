@@ -30,9 +30,9 @@ __device__ inline void split_input(std::uint32_t x, std::uint32_t& high, std::ui
 
 /// Weights lie on the device with half of the last high bit added to their bits: tensor cores,
 /// which cut off what they do not look at, then find the high part rounded. The bits of the low
-/// part:
-__device__ inline std::uint32_t low_weight(std::uint32_t stored) {
-  return __float_as_uint(__uint_as_float(stored - kHighHalf) - __uint_as_float(stored & kHighBits));
+/// part, where `half` is kHighHalf:
+__device__ inline std::uint32_t low_weight(std::uint32_t stored, std::uint32_t half = kHighHalf) {
+  return __float_as_uint(__uint_as_float(stored - half) - __uint_as_float(stored & kHighBits));
 }
 
 /// Inputs of up to eight rows over `S` slices as a first operand, high parts in its first eight
@@ -50,8 +50,9 @@ class SplitInputs {
     split_input(x.w, part_[q][1][2], part_[q][1][3]);
   }
   /// The slices' sums with eight outputs, whose weights lie as the inputs do: of row lane / 4 and
-  /// outputs 2 (lane % 4) + 0, 1.
-  __device__ void multiply(float2 (&sum)[S], const std::uint32_t (&w)[kQuads][4]) const {
+  /// outputs 2 (lane % 4) + 0, 1. `half` is kHighHalf; it is not needed at once.
+  __device__ void multiply(float2 (&sum)[S], const std::uint32_t (&w)[kQuads][4],
+                           std::uint32_t half = kHighHalf) const {
     float high[S][4] = {};
     float rest[S][4] = {};
     const auto steps = [&](float(&to)[S][4], const auto& part_of) {
@@ -71,7 +72,7 @@ class SplitInputs {
       rest[s][0] = high[s][2];
       rest[s][1] = high[s][3];
     }
-    steps(rest, low_weight);
+    steps(rest, [&](std::uint32_t v) { return low_weight(v, half); });
 #pragma unroll
     for (int s = 0; s < S; ++s) sum[s] = {high[s][0] + rest[s][0], high[s][1] + rest[s][1]};
   }

@@ -6,63 +6,55 @@
 #include "backend/cuda/exact_mixture.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
+#include "backend/cuda/rough_mixture.cuh"
 #include "backend/cuda/warp.cuh"
 
 namespace toto::cuda {
 namespace {
 
 // Warps for each step in exact statistics, which share out the levels: many where there are few
-// steps and time is what counts, few where there are many and work is.
-constexpr int kManyWarps = 10;
+// steps and time is what counts (the usual nine levels and two warps that prepare), few where there
+// are many and work is.
+constexpr int kManyWarps = 11;
 constexpr int kFewWarps = 3;
 constexpr int kFewBlocks = 28 / kFewWarps;  // of a multiprocessor, which bounds the registers
 constexpr std::int64_t kManyCells = 1024;
-constexpr int kNodes = 3;
 constexpr int kSortThreads = 256;
 
-/// What the warps of a step have in shared memory; after it the components, and a double for each
-/// level.
+/// What the warps of a step have in shared memory; after it the components, a double for each
+/// level, and what each warp needs for a rough solution.
 template <int kWarps>
 struct CellShared {
   double sums[kWarps][6];
-  Expansion nodes[kNodes];
-  double mean, center, variance;
   std::int64_t valid;
 };
 
 /// Lane k of the warp makes the series of component k ready.
-__device__ void prepare_component(const float* at, int count, int k, Component* all) {
-  if (k >= count) return;
-  Component& own = all[k];
-  const auto df = static_cast<double>(at[k]);
-  own.df = df > student_t::kMaxDf ? student_t::kMaxDf : df;
-  if (at[3 * count + k] == 0) return;
-  own.inverse_df = inverse(own.df);
-  own.pdf0 = student_t::prepare(own.df, own.c);
+__device__ void prepare_component(float df, bool there, Component* own) {
+  if (!there) return;
+  own->df = fmin(static_cast<double>(df), student_t::kMaxDf);
+  own->inverse_df = inverse(own->df);
+  own->pdf0 = student_t::prepare(own->df, own->c);
 }
 
-/// Lane k of the warp reads the rest of component k; the warp finds what the mixture has in all.
-template <int kWarps>
-__device__ void weigh_components(const float* at, int count, int k, Component* all,
-                                 CellShared<kWarps>& shared) {
+/// Lane k of the warp takes the rest of component k; the warp finds what the mixture has in all,
+/// and gives its mean and standard deviation.
+__device__ double2 weigh_components(float df_of, float loc_of, float scale_of, float p_of,
+                                    bool inside, Component* own, std::int64_t& all_valid) {
   bool valid = true;
-  double p = 0;
+  const auto p = static_cast<double>(p_of);
   double df = 2;
   double loc = 0;
   double scale = 1;
-  if (k < count) {
-    p = static_cast<double>(at[3 * count + k]);
-    if (p != 0) {
-      df = static_cast<double>(at[k]);
-      loc = static_cast<double>(at[count + k]);
-      scale = static_cast<double>(at[2 * count + k]);
-      all[k].loc = loc;
-      all[k].scale = scale;
-      all[k].inverse_scale = inverse(scale);
-      valid = p > 0 && df >= 2 && isfinite(loc) && scale > 0 && isfinite(scale) &&
-              isfinite(all[k].inverse_scale);
-      df = df > student_t::kMaxDf ? student_t::kMaxDf : df;
-    }
+  if (p != 0) {
+    df = fmin(static_cast<double>(df_of), student_t::kMaxDf);
+    loc = static_cast<double>(loc_of);
+    scale = static_cast<double>(scale_of);
+    own->loc = loc;
+    own->scale = scale;
+    own->inverse_scale = inverse(scale);
+    valid = p > 0 && df >= 2 && isfinite(loc) && scale > 0 && isfinite(scale) &&
+            isfinite(own->inverse_scale);
   }
   const double total = sum_of_lanes(p);
   const double mean = sum_of_lanes(p == 0 ? 0 : p * loc);
@@ -70,7 +62,7 @@ __device__ void weigh_components(const float* at, int count, int k, Component* a
   const double inverse_total = inverse(total);
   const double weight = p * inverse_total;
   const double center = mean * inverse_total;
-  if (k < count) all[k].weight = weight;
+  if (inside) own->weight = weight;
   double variance = 0;
   if (p != 0) {
     const double inner = df > 2 ? scale * scale * (df * inverse(df - 2)) : HUGE_VAL;
@@ -78,13 +70,8 @@ __device__ void weigh_components(const float* at, int count, int k, Component* a
     variance = weight * (inner + off * off);
   }
   variance = sum_of_lanes(variance);
-  __syncwarp();
-  order_components(all, count);
-  if (k != 0) return;
-  shared.mean = mean;
-  shared.center = center;
-  shared.variance = variance;
-  shared.valid = valid ? 1 : 0;
+  all_valid = valid ? 1 : 0;
+  return {mean, sqrt(variance)};
 }
 
 /// A block of threads for each step of each lane. What a warp finds does not depend on how many
@@ -97,6 +84,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
   auto& shared = *reinterpret_cast<CellShared<kWarps>*>(dynamic);
   auto* const all = reinterpret_cast<Component*>(&shared + 1);
   auto* const found = reinterpret_cast<double*>(all + shape.components);
+  auto* const rooms = reinterpret_cast<float*>(found + levels.most);
   begin_kernel();
   const auto lane = static_cast<std::int32_t>(blockIdx.x) / shape.steps;
   const auto step = static_cast<std::int32_t>(blockIdx.x) % shape.steps;
@@ -104,17 +92,42 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
   const int k = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t cell = blockIdx.x;
   const std::int32_t count = shape.components;
-  // What is needed last is asked for first: all of it comes from far away.
-  const float loc = locs[std::int64_t{lane} * shape.patch + step];
-  const float scale = scales[std::int64_t{lane} * shape.patch + step];
+  // All of it comes from far away, so all of it is asked for at once.
+  const float* const at = params + cell * 4 * count + k;
+  const bool inside = k < count;
+  const float df = inside ? at[0] : 2;
+  const float loc = inside ? at[count] : 0;
+  const float scale = inside ? at[2 * count] : 1;
+  const float p = inside ? at[3 * count] : 0;
+  const bool there = inside && p != 0;
+  const auto shift = static_cast<double>(locs[std::int64_t{lane} * shape.patch + step]);
+  const auto stretch = static_cast<double>(scales[std::int64_t{lane} * shape.patch + step]);
   double q = warp < levels.most ? levels.values[warp] : 0.5;
-  const float* const at = params + cell * 4 * count;
   float* const to = out + cell * (2 + levels.most);
   const std::int32_t level_count = *levels.count;
   if (lane >= live->lanes) return;
 
-  if (warp == kWarps - 1) weigh_components(at, count, k, all, shared);
-  if (warp == 0) prepare_component(at, count, k, all);
+  if (warp == kWarps - 1) {
+    const double2 moments = weigh_components(df, loc, scale, p, inside, all + k, shared.valid);
+    if (k == 0) {
+      to[0] = static_cast<float>(moments.x * stretch + shift);
+      to[1] = static_cast<float>(moments.y * stretch);
+    }
+  }
+  if (warp == kWarps - 2) prepare_component(df, there, all + k);
+  rough::Component own;
+  mixture::Bracket ends;
+  double start = 0;
+  const auto begin = [&] {
+    ends = bracket(there, static_cast<double>(loc), static_cast<double>(scale), q);
+    start = static_cast<double>(rough::solve(
+        own, static_cast<float>(q), static_cast<float>(ends.low), static_cast<float>(ends.high)));
+    if (!ends.holds(start)) start = 0.5 * ends.low + 0.5 * ends.high;
+  };
+  if (warp < level_count) {
+    own = rough::component(df, loc, scale, p, count, rooms + warp * count * rough::kRoom);
+    begin();
+  }
   __syncthreads();
   if (shared.valid == 0) {
 #pragma unroll 1
@@ -124,34 +137,19 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
     }
     return;
   }
-  double* const sums = shared.sums[warp];
-  if (warp < kNodes) {
-    const Expansion middle = evaluate(all, count, sums, shared.center);
-#pragma unroll 1
-    for (int i = warp; i < kNodes; i += kWarps) {
-      const double x = middle.x + step_to(middle, i == 1 ? -1.2 : 1.2).length;
-      Expansion node = middle;
-      if (i > 0 && isfinite(x)) node = evaluate(all, count, sums, x);
-      if (k == 0) shared.nodes[i] = node;
-    }
-  }
-  __syncthreads();
+  const auto evaluate_at = [&](double x) { return evaluate(all, count, shared.sums[warp], x); };
 #pragma unroll 1
   for (std::int32_t i = warp; i < level_count; i += kWarps) {
-    if (i != warp) q = levels.values[i];
-    const double x = mixture::solve(
-        q, bracket(all, count, q), shared.nodes, kNodes,
-        [&](double at_x) { return evaluate(all, count, sums, at_x); },
-        [&](double level) { return guess(all, count, level); });
+    if (i != warp) {
+      q = levels.values[i];
+      begin();
+    }
+    const Expansion node = evaluate_at(start);
+    const double x =
+        mixture::solve(q, ends, &node, 1, evaluate_at, [&](double) { return HUGE_VAL; });
     if (k == 0) found[i] = x;
   }
   __syncthreads();
-  const auto wide_loc = static_cast<double>(loc);
-  const auto wide_scale = static_cast<double>(scale);
-  if (threadIdx.x == 0) {
-    to[0] = static_cast<float>(shared.mean * wide_scale + wide_loc);
-    to[1] = static_cast<float>(sqrt(shared.variance) * wide_scale);
-  }
 #pragma unroll 1
   for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < level_count; i += 32 * kWarps) {
     double last = found[0];
@@ -159,7 +157,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
     for (std::int32_t j = 1; j <= i; ++j) {
       last = found[j] < last ? last : found[j];  // equal but for rounding
     }
-    to[2 + i] = static_cast<float>(last * wide_scale + wide_loc);
+    to[2 + i] = static_cast<float>(last * stretch + shift);
   }
 }
 
@@ -254,9 +252,11 @@ void exact_statistics(const Extent& batch, const PatchShape& shape, const float*
   const auto cells = std::int64_t{batch.lanes} * shape.steps;
   const auto run = [&](auto warps) {
     constexpr int kWarps = decltype(warps)::value;
-    const std::size_t bytes = sizeof(CellShared<kWarps>) +
-                              static_cast<std::size_t>(shape.components) * sizeof(Component) +
-                              static_cast<std::size_t>(levels.most) * sizeof(double);
+    const std::size_t bytes =
+        sizeof(CellShared<kWarps>) +
+        static_cast<std::size_t>(shape.components) * sizeof(Component) +
+        static_cast<std::size_t>(levels.most) * sizeof(double) +
+        static_cast<std::size_t>(kWarps) * shape.components * rough::kRoom * sizeof(float);
     check(cudaFuncSetAttribute(exact_cells<kWarps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(bytes)),
           "shared memory");

@@ -19,6 +19,12 @@ inline constexpr std::uint32_t kPatience = 1U << 26;
 __device__ inline void put(float* at, float v) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(__float_as_uint(v)) : "memory");
 }
+/// Two side by side; `at` is aligned to eight bytes.
+__device__ inline void put_pair(float* at, const float2& v) {
+  asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1, %2};" ::"l"(at), "r"(__float_as_uint(v.x)),
+               "r"(__float_as_uint(v.y))
+               : "memory");
+}
 
 __device__ inline uint4 look_four(const void* at) {
   uint4 v;
@@ -60,13 +66,12 @@ __device__ void take_fours(uint4 (&v)[N], const At& at) {
   take_fours_looked_at(v, at);
 }
 
-/// Until the first of this warp's words is there. For many words that many blocks want: to ask for
-/// all of them again and again would be in the way of those who write them.
-template <typename At>
-__device__ void await_first(const At& at) {
+/// Until the first of this warp's words is there, which lie from `at` on. For many words that many
+/// blocks want: to ask for all of them again and again would be in the way of those who write them.
+__device__ inline void await_first(const float* at) {
   for (std::uint32_t asked = 0;; ++asked) {
     bool there = true;
-    if (threadIdx.x % 32 == 0) there = highest(look_four(at(0))) != kNothing;
+    if (threadIdx.x % 32 == 0) there = highest(look_four(at)) != kNothing;
     if (__shfl_sync(~0U, there, 0)) return;
     if (asked == kPatience) __trap();
   }

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantiles of a mixture of Student-T's to some four digits, in float32, by one warp: a component
+// for each lane. From there exact_mixture.cuh mostly needs a single evaluation in float64. Nothing
+// here has to be right: what is wrong costs evaluations there.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cuda/warp.cuh"
+#include "core/student_t.h"
+
+namespace toto::cuda::rough {
+
+__device__ inline float root(float v) {
+  float r;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r;
+}
+
+/// As mixture::rough_student_t_quantile().
+__device__ inline float student_t_quantile(float df, float q) {
+  const float w = root(-2 * __logf(fminf(q, 1 - q)));
+  const float normal = w - __fdividef(2.515517F + w * (0.802853F + w * 0.010328F),
+                                      1 + w * (1.432788F + w * (0.189269F + w * 0.001308F)));
+  const float y = normal * __fdividef(df + 0.375F, df + 0.125F);
+  const float t = root(df * expm1f(__fdividef(y * y, df)));
+  return q < 0.5F ? -t : t;
+}
+
+/// Floats in shared memory for each component of a warp: an odd number, so that those of 32 lanes
+/// lie in different banks.
+inline constexpr int kRoom = student_t::kTerms + 1;
+
+/// This lane's component and its place among the others by location.
+struct Component {
+  float df, loc, scale, weight;  // weight: of all weights; 0: there is none
+  float inverse_scale, inverse_df, pdf0;
+  float below;  // the weight of those before it
+  int before;   // how many they are
+  float* c;     // [kTerms], in shared memory
+};
+
+/// `room`: of the warp, [count][kRoom].
+__device__ inline Component component(float df, float loc, float scale, float p, int count,
+                                      float* room) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  Component own;
+  own.c = room + lane * kRoom;
+  own.df = fminf(df, 1e15F);
+  own.loc = loc;
+  own.scale = scale;
+  own.weight = __fdividef(p, sum_of_lanes(p));
+  own.inverse_scale = __fdividef(1.0F, scale);
+  own.inverse_df = __fdividef(1.0F, own.df);
+  own.below = 0;
+  own.before = 0;
+#pragma unroll 4
+  for (int j = 0; j < count; ++j) {
+    const float weight = __shfl_sync(~0U, own.weight, j);
+    const float other = __shfl_sync(~0U, loc, j);
+    if (weight > 0 && (other < loc || (other == loc && j < lane))) {
+      own.below += weight;
+      ++own.before;
+    }
+  }
+  constexpr float kInverseSqrt2Pi = 0.39894228F;
+  own.pdf0 = kInverseSqrt2Pi * (1 - 0.25F * own.inverse_df);
+  if (lane < count && own.df < static_cast<float>(student_t::kLargeDf)) {
+    own.pdf0 =
+        __fdividef(0.25F * root(own.df), student_t::series_coefficients(0.5F * own.df, own.c));
+  }
+  return own;
+}
+
+/// The mixture at x: both tails, the density and its derivative.
+struct Point {
+  float lower, upper, f, f1;
+};
+
+__device__ inline Point evaluate(const Component& own, float x) {
+  Point at{};
+  if (own.weight > 0) {
+    const float z = fminf(fmaxf((x - own.loc) * own.inverse_scale, -1e15F), 1e15F);
+    const float t = fabsf(z);
+    const float ratio = t * t * own.inverse_df;
+    const float pdf = own.pdf0 * __expf(-0.5F * (own.df + 1) * __logf(1 + ratio));
+    const float r2 = own.df + t * t;
+    float tail = 0;
+    if (own.df < static_cast<float>(student_t::kLargeDf)) {
+      const float e = __fdividef(1.0F, root(r2) + t);
+      const float v = own.df * e * e;
+      float sum[4] = {};
+#pragma unroll
+      for (int k = student_t::kTerms - 4; k >= 0; k -= 4) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sum[i] = __fmaf_rn(sum[i], v * v * (v * v), own.c[k + i]);
+      }
+      tail = pdf * (2 * r2 * e * own.inverse_df) *
+             ((sum[3] * v + sum[2]) * (v * v) + (sum[1] * v + sum[0]));
+    } else {  // Abramowitz and Stegun 26.7.8
+      constexpr float kRootHalf = 0.70710678F;
+      tail = 0.5F * erfcf(kRootHalf * t * (1 - 0.25F * own.inverse_df) * rsqrtf(1 + 0.5F * ratio));
+    }
+    const float small = own.weight * tail;
+    const float large = own.weight - small;
+    at.lower = z < 0 ? small : large;
+    at.upper = z < 0 ? large : small;
+    at.f = own.weight * own.inverse_scale * pdf;
+    at.f1 = __fdividef(-(own.df + 1) * z, r2) * own.inverse_scale * at.f;
+  }
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    at.lower += __shfl_xor_sync(~0U, at.lower, offset);
+    at.upper += __shfl_xor_sync(~0U, at.upper, offset);
+    at.f += __shfl_xor_sync(~0U, at.f, offset);
+    at.f1 += __shfl_xor_sync(~0U, at.f1, offset);
+  }
+  return at;
+}
+
+/// The component in which the cumulative weight passes q, by location, and the place inside it.
+__device__ inline float guess(const Component& own, float q) {
+  constexpr float kEdge = 1e-6F;
+  // The first in order that reaches q; the last one if rounding leaves none.
+  const int rank = !(own.weight > 0)             ? 128
+                   : own.below + own.weight >= q ? own.before
+                                                 : 64 - own.before;
+  const int best = __reduce_min_sync(~0U, rank);
+  const int owner = __ffs(static_cast<int>(__ballot_sync(~0U, rank == best))) - 1;
+  const float inside = __fdividef(q - own.below, own.weight);
+  const float x =
+      own.loc + own.scale * student_t_quantile(own.df, fminf(fmaxf(inside, kEdge), 1 - kEdge));
+  return __shfl_sync(~0U, x, owner);
+}
+
+/// The x at level q, which lies between `low` and `high`; if things go wrong, any number or none.
+__device__ inline float solve(const Component& own, float q, float low, float high) {
+  constexpr int kMostEvaluations = 12;
+  const float target = __logf(__fdividef(q, 1 - q));
+  float x = guess(own, q);
+#pragma unroll 1
+  for (int n = 0; n < kMostEvaluations; ++n) {
+    if (!(low < x && x < high)) x = 0.5F * low + 0.5F * high;
+    const Point at = evaluate(own, x);
+    const float miss = target - __logf(__fdividef(at.lower, at.upper));
+    if (miss > 0) {
+      low = x;
+    } else {
+      high = x;
+    }
+    // The logit's derivatives: of log(lower) - log(upper).
+    const float a = __fdividef(1.0F, at.lower);
+    const float b = __fdividef(1.0F, at.upper);
+    const float slope = at.f * (a + b);
+    const float bend = at.f1 * (a + b) - at.f * at.f * (a * a - b * b);
+    const float step = __fdividef(miss, slope);
+    const float second = -0.5F * __fdividef(bend, slope) * step;
+    x += fabsf(second) < 0.5F ? step + step * second : step;
+    if (fabsf(miss) < 0.03F && fabsf(second) < 0.03F) break;
+  }
+  return x;
+}
+
+}  // namespace toto::cuda::rough
