@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "differential.h"
@@ -373,7 +374,10 @@ inline std::string check_scaler(Dice& dice, const Subject& s) {
   spec.stabilize_with_global = dice.coin();
   spec.exponent = dice.coin() ? 10 : 1;
   const auto count = static_cast<std::size_t>(made.batch.rows) * spec.patch;
-  const auto x = dice.values(count, dice.coin() ? 1.0F : 1e10F);
+  auto x = dice.values(count, dice.coin() ? 1.0F : 1e10F);
+  if (dice.coin()) {  // of all sizes: sums are rounded
+    for (float& v : x) v = std::ldexp(v, dice.integer(-30, 30));
+  }
   std::vector<std::uint8_t> mask(count);
   for (auto& m : mask) m = dice.integer(0, 4) != 0;
   const auto on = [&](Backend& be) {

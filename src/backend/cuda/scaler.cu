@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scalers of spec A4 in float64, with the bits of the sequential ones in
-// backend/reference/scaler.h: the running sums are chains, formed by one thread each; everything
-// between them (means, increments, divisions, roots) is formed by all threads.
+// backend/reference/scaler.h: the running sums are chains, formed by one thread each, but where
+// they are exact (exact_sums.cuh); everything between them (means, increments, divisions, roots) is
+// formed by all threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "backend/cuda/exact_sums.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
 #include "toto/error.hpp"
@@ -14,6 +16,7 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+static_assert(kThreads <= 32 * kMostScanWarps);
 constexpr int kFewThreads = 64;  // for a patch at a time
 constexpr int kUsual = 1024;     // steps in shared memory at a time, if more are not needed
 constexpr double kMinimumScale = 0.1;
@@ -94,15 +97,20 @@ __device__ double nan_to_zero(double v) {
 __device__ std::int32_t first_thread() { return static_cast<std::int32_t>(threadIdx.x); }
 __device__ std::int32_t all_threads() { return static_cast<std::int32_t>(blockDim.x); }
 
-/// Values, and the terms of their sum and count.
-__device__ void load(const Chunk& c, const float* x, const std::uint8_t* mask, std::int32_t n) {
+/// Values, and the terms of their sum and count. Returns where those lie that this thread took.
+__device__ Span load(const Chunk& c, const float* x, const std::uint8_t* mask, std::int32_t n) {
+  Span span;
   for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
-    c.x[i] = x[i];
-    c.valid[i] = mask[i];
-    c.sum[i] = mask[i] != 0 ? static_cast<double>(x[i]) : 0;
-    c.count[i] = mask[i] != 0 ? 1 : 0;
+    const float v = x[i];
+    const std::uint8_t valid = mask[i];
+    c.x[i] = v;
+    c.valid[i] = valid;
+    c.sum[i] = valid != 0 ? static_cast<double>(v) : 0;
+    c.count[i] = valid != 0 ? 1 : 0;
+    if (valid != 0) span.take(v);
   }
   __syncthreads();
+  return span;
 }
 
 /// The clamp or the statistics of the whole context, once its mean square is known.
@@ -152,14 +160,20 @@ __device__ void context_in_chunks(const Chunk& c, std::int32_t most, ScalerState
   __syncthreads();
 }
 
-/// Running sums of a chunk, by two threads of different warps; `global`: also the squares about the
-/// mean of the first `context` steps, all of which are in this chunk.
-__device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, std::int32_t n,
-                     bool global, std::int32_t context) {
+/// Running sums of a chunk, chains by two threads of different warps; `global`: also the squares
+/// about the mean of the first `context` steps, all of which are in this chunk.
+__device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const Span& span,
+                     std::int32_t n, bool global, std::int32_t context) {
   __shared__ double squares;
-  if (threadIdx.x == 0) run_up(c.sum, n, state.sum);
-  if (threadIdx.x == 32) run_up(c.count, n, static_cast<std::int32_t>(state.count));
-  __syncthreads();
+  __shared__ ScanShared scan;
+  const auto count = static_cast<std::int32_t>(state.count);
+  if (state.sum == 0 && sums_are_exact(span, n, scan)) {
+    run_up_exact(c.sum, c.count, n, count, scan);
+  } else {
+    if (threadIdx.x == 0) run_up(c.sum, n, state.sum);
+    if (threadIdx.x == 32) run_up(c.count, n, count);
+    __syncthreads();
+  }
   const auto mean_at = [&](std::int32_t i) {
     return i < 0 ? state.mean : c.sum[i] / larger(c.count[i], 1.0);
   };
@@ -217,8 +231,8 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int32_t base = 0; base < steps; base += most) {
     const std::int32_t n = min(most, steps - base);
     if (causal) {
-      load(c, x + at + base, mask + at + base, n);
-      sums(c, state, spec, n, global && steps <= most, context);
+      const Span span = load(c, x + at + base, mask + at + base, n);
+      sums(c, state, spec, span, n, global && steps <= most, context);
     }
     const auto moments = [&](std::int32_t i) {
       const double count = larger(c.count[i], 1.0);

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running sums of float32 values in float64 where no sum is rounded, so that their order does not
+// matter and a block of threads can form them side by side.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <climits>
+#include <cstdint>
+
+namespace toto::cuda {
+
+/// Powers of two that values lie between: all are multiples of 2^low and below 2^high.
+struct Span {
+  int low = INT_MAX;
+  int high = INT_MIN;
+
+  __device__ void take(float v) {
+    const std::uint32_t bits = __float_as_uint(v) & 0x7FFFFFFFU;
+    if (bits == 0) return;
+    const int exponent = static_cast<int>(bits >> 23U);
+    const std::uint32_t mantissa = (bits & 0x7FFFFFU) | (exponent == 0 ? 0U : 0x800000U);
+    const int last = max(exponent, 1) - 150;  // what the last bit of the mantissa stands for
+    low = min(low, last + __ffs(static_cast<int>(mantissa)) - 1);
+    high = max(high, exponent == 255 ? INT_MAX / 2 : last + 24);  // NaN and infinity: no sum
+  }
+};
+
+/// Warps of a block of threads at most.
+inline constexpr int kMostScanWarps = 8;
+
+/// What the warps of a block tell each other.
+struct ScanShared {
+  int low[kMostScanWarps];
+  int high[kMostScanWarps];
+  double sum[kMostScanWarps];
+  std::int32_t count[kMostScanWarps];
+};
+
+/// Whether sums of `n` values of all threads' spans are exact. All threads of the block.
+__device__ inline bool sums_are_exact(const Span& own, std::int32_t n, ScanShared& s) {
+  constexpr int kBits = 53;  // of a float64
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int low = __reduce_min_sync(~0U, own.low);
+  const int high = __reduce_max_sync(~0U, own.high);
+  if (threadIdx.x % 32 == 0) {
+    s.low[warp] = low;
+    s.high[warp] = high;
+  }
+  __syncthreads();
+  int least = INT_MAX;
+  int most = INT_MIN;
+  for (int i = 0; i < static_cast<int>(blockDim.x) / 32; ++i) {
+    least = min(least, s.low[i]);
+    most = max(most, s.high[i]);
+  }
+  const int longer = 32 - __clz(n);  // 2^longer > n
+  return most == INT_MIN || (most < INT_MAX / 2 && most + longer - least <= kBits);
+}
+
+/// Running sums of exact terms and running counts in place, from 0 and `count` on. All threads of
+/// the block, which may read them at once.
+__device__ inline void run_up_exact(double* sum, std::int32_t* counts, std::int32_t n,
+                                    std::int32_t count, ScanShared& s) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const auto threads = static_cast<int>(blockDim.x);
+  const int lane = thread % 32;
+  const std::int32_t each = (n + threads - 1) / threads;
+  const std::int32_t first = min(thread * each, n);
+  const std::int32_t end = min(first + each, n);
+  double total = 0;
+  std::int32_t number = 0;
+  for (std::int32_t i = first; i < end; ++i) {
+    total += sum[i];
+    number += counts[i];
+  }
+  double up_to = total;  // with this thread's
+  std::int32_t number_up_to = number;
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const double before = __shfl_up_sync(~0U, up_to, offset);
+    const std::int32_t number_before = __shfl_up_sync(~0U, number_up_to, offset);
+    if (lane < offset) continue;
+    up_to += before;
+    number_up_to += number_before;
+  }
+  if (lane == 31) {
+    s.sum[thread / 32] = up_to;
+    s.count[thread / 32] = number_up_to;
+  }
+  __syncthreads();
+  double running = up_to - total;
+  count += number_up_to - number;
+  for (int i = 0; i < thread / 32; ++i) {
+    running += s.sum[i];
+    count += s.count[i];
+  }
+  for (std::int32_t i = first; i < end; ++i) {
+    sum[i] = running += sum[i];
+    counts[i] = count += counts[i];
+  }
+  __syncthreads();
+}
+
+}  // namespace toto::cuda
