@@ -142,7 +142,9 @@ std::string summary(const Counters& counters);
 /// first.
 std::string to_json(const Counters& counters, std::size_t indent = 0);
 
-/// A shape to be ready for: no forecast inside it builds a plan or allocates.
+/// A shape to be ready for: no forecast inside it builds a plan or allocates. On a device that
+/// captures graphs the first forecast of each bucket of shapes inside it still captures its own
+/// (milliseconds): name the shapes that come.
 struct WarmupShape {
   std::size_t context = 512;  ///< steps
   std::size_t horizon = 64;   ///< steps
