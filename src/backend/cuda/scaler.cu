@@ -146,6 +146,7 @@ __device__ void context_in_chunks(const Chunk& c, std::int32_t most, ScalerState
   const double mean = nan_to_zero(carried / count);
   __syncthreads();
   if (threadIdx.x == 0) carried = 0;
+  __syncthreads();
   for (std::int32_t base = 0; base < steps; base += most) {
     const std::int32_t n = min(most, steps - base);
     for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
