@@ -113,8 +113,9 @@ class DeviceBackend final : public Backend, public Recorder {
   };
   [[nodiscard]] Matrix keep_matrix(const float* weights, std::int32_t out, std::int32_t in,
                                    std::span<const float> bias, Epilogue use, bool bf16);
-  /// The batch where the device reads it: a recorded one lies there, others are copied.
+  /// Between pinned memory and the device's: a few bytes by a kernel, more by the copy engine.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
+  /// The batch where the device reads it: a recorded one lies there, others are copied.
   [[nodiscard]] Extent extent(const Batch& batch) const;
   void predict(const Batch& batch, const Batch* shared, const Prediction& p) const;
   void wait() const;
