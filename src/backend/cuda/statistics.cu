@@ -29,10 +29,15 @@ struct CellShared {
   std::int64_t valid;
 };
 
+__device__ double limited_df(float df) {  // NaN stays NaN
+  const auto wide = static_cast<double>(df);
+  return wide > student_t::kMaxDf ? student_t::kMaxDf : wide;
+}
+
 /// Lane k of the warp makes the series of component k ready.
 __device__ void prepare_component(float df, bool there, Component* own) {
   if (!there) return;
-  own->df = fmin(static_cast<double>(df), student_t::kMaxDf);
+  own->df = limited_df(df);
   own->inverse_df = inverse(own->df);
   own->pdf0 = student_t::prepare(own->df, own->c);
 }
@@ -47,7 +52,7 @@ __device__ double2 weigh_components(float df_of, float loc_of, float scale_of, f
   double loc = 0;
   double scale = 1;
   if (p != 0) {
-    df = fmin(static_cast<double>(df_of), student_t::kMaxDf);
+    df = limited_df(df_of);
     loc = static_cast<double>(loc_of);
     scale = static_cast<double>(scale_of);
     own->loc = loc;
