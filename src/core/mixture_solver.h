@@ -105,9 +105,9 @@ TOTO_HOST_DEVICE inline double logit_of(const Point& /*unused*/, double q) {
   return std::log(q) - std::log1p(-q);
 }
 
-/// The x at level q, 0 < q < 1. `b` holds it; `nodes` are points spread over the bulk; evaluate(x)
-/// gives an At and guess() a place to start from where the series says nothing. At is Point, or
-/// what else has x, logit, radius and a step_to().
+/// The x at level q, 0 < q < 1. `b` holds it; `nodes` are points spread over the bulk, or one where
+/// it is thought to be; evaluate(x) gives an At and guess() a place to start from where the series
+/// says nothing. At is Point, or what else has x, logit, radius and a step_to().
 template <typename At, typename Evaluate, typename Guess>
 TOTO_HOST_DEVICE double solve(double q, Bracket b, const At* nodes, int node_count,
                               const Evaluate& evaluate, const Guess& guess) {

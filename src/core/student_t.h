@@ -56,6 +56,7 @@ TOTO_HOST_DEVICE inline double quotient(double a, double b) {
 #endif
 }
 
+/// The same where a few digits do.
 TOTO_HOST_DEVICE inline float quotient(float a, float b) {
 #ifdef __CUDA_ARCH__
   return __fdividef(a, b);

@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstdint>
 
+#include "backend/cuda/rough_mixture.cuh"
 #include "core/mixture_solver.h"
 #include "core/student_t.h"
 
@@ -40,12 +41,6 @@ __device__ inline double inverse_root(double v) {
   return fma(r * e, fma(e, 0.375, 0.5), r);
 }
 
-__device__ inline float rough_root(float v) {
-  float r;
-  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
-  return r;
-}
-
 __device__ inline float rough_cube_root(float v) {
   float r;
   asm("{ .reg .f32 t; lg2.approx.ftz.f32 t, %1; mul.f32 t, t, 0f3EAAAAAB; ex2.approx.ftz.f32 %0, "
@@ -62,7 +57,7 @@ __device__ inline mixture::Step step_to(const Expansion& at, double logit) {
   const double c3 = at.c3 * y * y;
   const double c4 = at.c4 * y * y * y;
   const float ratio =
-      fmaxf(fabsf(static_cast<float>(c2)), fmaxf(rough_root(fabsf(static_cast<float>(c3))),
+      fmaxf(fabsf(static_cast<float>(c2)), fmaxf(rough::root(fabsf(static_cast<float>(c3))),
                                                  rough_cube_root(fabsf(static_cast<float>(c4)))));
   return {y, fma(y, c2 + c3 + c4, y), static_cast<double>(ratio)};
 }
@@ -181,7 +176,7 @@ __device__ __noinline__ inline Expansion evaluate(const Component* all, int coun
   Expansion at;
   at.x = x;
   at.logit = log_of_ratio(lower, upper);
-  at.radius = static_cast<double>(rough_root(radius2));
+  at.radius = static_cast<double>(rough::root(radius2));
   at.slope = inverse(d[0][0] - d[1][0]);
   const double a2 = (d[0][1] - d[1][1]) * (at.slope * (1.0 / 2));
   const double a3 = (d[0][2] - d[1][2]) * (at.slope * (1.0 / 6));

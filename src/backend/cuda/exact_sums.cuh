@@ -11,7 +11,7 @@
 namespace toto::cuda {
 
 /// Powers of two that values lie between: all are multiples of 2^low and below 2^high.
-struct Span {
+struct Powers {
   int low = INT_MAX;
   int high = INT_MIN;
 
@@ -37,8 +37,9 @@ struct ScanShared {
   std::int32_t count[kMostScanWarps];
 };
 
-/// Whether sums of `n` values of all threads' spans are exact. All threads of the block.
-__device__ inline bool sums_are_exact(const Span& own, std::int32_t n, ScanShared& s) {
+/// Whether sums of `n` values that lie between the powers of all threads are exact. All threads of
+/// the block.
+__device__ inline bool sums_are_exact(const Powers& own, std::int32_t n, ScanShared& s) {
   constexpr int kBits = 53;  // of a float64
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int low = __reduce_min_sync(~0U, own.low);

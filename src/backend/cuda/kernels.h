@@ -20,7 +20,8 @@ struct Extent {
   std::int32_t last_groups = 0;
 };
 
-/// Copies that a kernel makes: between pinned memory and the device's, whole sixteen bytes.
+/// A copy that a kernel makes, between pinned memory and the device's: whole sixteen bytes, sooner
+/// than the copy engine up to kFewBytes.
 inline constexpr std::size_t kFewBytes = std::size_t{64} << 10U;
 void copy_few(void* to, const void* from, std::size_t bytes, const Stream& s);
 

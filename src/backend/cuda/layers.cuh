@@ -72,7 +72,7 @@ struct Arguments {
   float* y;
   float* wires;              // two sets: of this launch, and of the next, which this one clears
   std::int32_t* set;         // which one is of this launch
-  std::uint32_t nothing;     // always; what the compiler does not know (Ring::release_once)
+  std::uint32_t nothing;     // zero, which the compiler does not know (Ring::release_once)
   float* keys[kMostLayers];  // of each layer; of time layers only
   float* values[kMostLayers];
 };

@@ -97,9 +97,10 @@ __device__ double nan_to_zero(double v) {
 __device__ std::int32_t first_thread() { return static_cast<std::int32_t>(threadIdx.x); }
 __device__ std::int32_t all_threads() { return static_cast<std::int32_t>(blockDim.x); }
 
-/// Values, and the terms of their sum and count. Returns where those lie that this thread took.
-__device__ Span load(const Chunk& c, const float* x, const std::uint8_t* mask, std::int32_t n) {
-  Span span;
+/// Values, and the terms of their sum and count. Returns the powers that those lie between which
+/// this thread took.
+__device__ Powers load(const Chunk& c, const float* x, const std::uint8_t* mask, std::int32_t n) {
+  Powers powers;
   for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
     const float v = x[i];
     const std::uint8_t valid = mask[i];
@@ -107,10 +108,10 @@ __device__ Span load(const Chunk& c, const float* x, const std::uint8_t* mask, s
     c.valid[i] = valid;
     c.sum[i] = valid != 0 ? static_cast<double>(v) : 0;
     c.count[i] = valid != 0 ? 1 : 0;
-    if (valid != 0) span.take(v);
+    if (valid != 0) powers.take(v);
   }
   __syncthreads();
-  return span;
+  return powers;
 }
 
 /// The clamp or the statistics of the whole context, once its mean square is known.
@@ -163,12 +164,12 @@ __device__ void context_in_chunks(const Chunk& c, std::int32_t most, ScalerState
 
 /// Running sums of a chunk, chains by two threads of different warps; `global`: also the squares
 /// about the mean of the first `context` steps, all of which are in this chunk.
-__device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const Span& span,
+__device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const Powers& powers,
                      std::int32_t n, bool global, std::int32_t context) {
   __shared__ double squares;
   __shared__ ScanShared scan;
   const auto count = static_cast<std::int32_t>(state.count);
-  if (state.sum == 0 && sums_are_exact(span, n, scan)) {
+  if (state.sum == 0 && sums_are_exact(powers, n, scan)) {
     run_up_exact(c.sum, c.count, n, count, scan);
   } else {
     if (threadIdx.x == 0) run_up(c.sum, n, state.sum);
@@ -232,8 +233,8 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int32_t base = 0; base < steps; base += most) {
     const std::int32_t n = min(most, steps - base);
     if (causal) {
-      const Span span = load(c, x + at + base, mask + at + base, n);
-      sums(c, state, spec, span, n, global && steps <= most, context);
+      const Powers powers = load(c, x + at + base, mask + at + base, n);
+      sums(c, state, spec, powers, n, global && steps <= most, context);
     }
     const auto moments = [&](std::int32_t i) {
       const double count = larger(c.count[i], 1.0);

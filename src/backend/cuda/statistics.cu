@@ -6,7 +6,6 @@
 #include "backend/cuda/exact_mixture.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
-#include "backend/cuda/rough_mixture.cuh"
 #include "backend/cuda/warp.cuh"
 
 namespace toto::cuda {
@@ -150,6 +149,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
       begin();
     }
     const Expansion node = evaluate_at(start);
+    // There is no better guess than where it starts: outside the bracket, so that it is halved.
     const double x =
         mixture::solve(q, ends, &node, 1, evaluate_at, [&](double) { return HUGE_VAL; });
     if (k == 0) found[i] = x;
