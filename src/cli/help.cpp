@@ -95,6 +95,7 @@ std::string Help::make_help(const CLI::App* command, std::string /*name*/,
   std::stable_partition(groups.begin(), groups.end(),
                         [](const std::string& group) { return group != "Options"; });
   for (const std::string& group : groups) {
+    if (group.empty()) continue;  // not for people
     std::string entries;
     for (const CLI::Option* option : command->get_options()) {
       if (option->get_group() == group)

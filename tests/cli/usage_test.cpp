@@ -96,12 +96,15 @@ TEST_F(Usage, EveryCommandHasHelpWithExamples) {
                                              {"bench"},
                                              {"cache", "list"},
                                              {"cache", "clear"},
+                                             {"backtest"},
+                                             {"tune"},
                                              {"verify"}}) {
     std::vector<std::string> arguments = command;
     arguments.emplace_back("--help");
     const Result result = run(arguments);
     EXPECT_EQ(result.status, 0);
     EXPECT_THAT(result.out, testing::HasSubstr("Examples:\n  toto " + command.front()));
+    EXPECT_THAT(result.out, testing::Not(testing::HasSubstr("\n:")));  // a group without a name
     EXPECT_EQ(result.err, "");
   }
 }
