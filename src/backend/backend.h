@@ -169,6 +169,15 @@ struct PatchShape {
   std::int32_t steps = 0;       // steps of the patch that are needed, 1..P
 };
 
+/// What the scaler gives.
+struct ScalerOutputs {
+  void* values;      // [rows][P]
+  void* loc;         // [rows][P]
+  void* scale;       // [rows][P]
+  void* last_loc;    // [lanes][P]: of the last token of each lane
+  void* last_scale;  // [lanes][P]
+};
+
 class Recorder;
 
 class Backend {
@@ -246,10 +255,9 @@ class Backend {
   /// x [rows][P] raw values, mask [rows][P] (1 = observed); label rows are ignored and become 0.
   /// Scales the tokens of every lane in order, carrying `state` [lanes]: at position 0 it starts
   /// afresh (and takes the global statistics of the first `context` tokens), later it goes on.
-  /// scaled, loc, scale [rows][P].
   virtual void scale(const Batch& batch, const ScalerSpec& spec, const void* x,
-                     const std::uint8_t* mask, ScalerState* state, void* scaled, void* loc,
-                     void* scale) const = 0;
+                     const std::uint8_t* mask, ScalerState* state,
+                     const ScalerOutputs& to) const = 0;
   /// Copies the states of the variates of each block of `source` (one trajectory each) to all
   /// trajectories of the block of `batch` with the same index. from [source lanes], to [lanes].
   virtual void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
@@ -302,12 +310,6 @@ class Backend {
                                  std::int32_t head_dim) const = 0;
   /// Copies the last token of every lane: x [rows][dim] -> y [lanes][dim].
   virtual void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const = 0;
-  /// The same of two arrays at once.
-  virtual void gather_last_of_both(const Batch& batch, const void* x, void* y, const void* other_x,
-                                   void* other_y, std::int32_t dim) const {
-    gather_last(batch, x, y, dim);
-    gather_last(batch, other_x, other_y, dim);
-  }
 
   // --- head and the next patch (spec A10, A11) ---
 

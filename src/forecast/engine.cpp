@@ -240,8 +240,8 @@ void Engine::run_context(const Generation& g, std::int32_t trajectories, std::in
     be.upload_bytes(mask_staging_, w.mask);
   }
   const Stopwatch watch(context_seconds_);
-  be.scale(context_, net_.scaler_spec(), w.x, w.mask, w.context_state, w.act.scaled, w.loc,
-           w.scale);
+  be.scale(context_, net_.scaler_spec(), w.x, w.mask, w.context_state,
+           {w.act.scaled, w.loc, w.scale, w.context_loc, w.context_scale});
   if (g.statistics && iteration == 0) {
     loc_.resize(static_cast<std::size_t>(context_.rows) * static_cast<std::size_t>(patch_));
     scale_.resize(loc_.size());
@@ -249,7 +249,6 @@ void Engine::run_context(const Generation& g, std::int32_t trajectories, std::in
     be.download(w.scale, scale_);
     g.statistics(loc_, scale_);
   }
-  be.gather_last_of_both(context_, w.loc, w.context_loc, w.scale, w.context_scale, patch_);
   Activations a = w.act;
   a.params = w.context_params;
   net_.forward(context_, context_last_, w.rotary, w.kv, a, steps_,
@@ -261,8 +260,8 @@ void Engine::run_further() {
   const Backend& be = net_.backend();
   const Workspace& w = *memory_;
   const Stopwatch watch(decode_seconds_);
-  be.scale(further_, net_.scaler_spec(), w.y, w.ones, w.state, w.act.scaled, w.loc, w.scale);
-  be.gather_last_of_both(further_, w.loc, w.lane_loc, w.scale, w.lane_scale, patch_);
+  be.scale(further_, net_.scaler_spec(), w.y, w.ones, w.state,
+           {w.act.scaled, w.loc, w.scale, w.lane_loc, w.lane_scale});
   net_.forward(further_, further_, w.rotary, w.kv, w.act, steps_);
   cost_ += forward_cost(net_.config(), net_.execution(), further_, steps_, be.weight_size());
 }

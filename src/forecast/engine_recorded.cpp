@@ -206,8 +206,7 @@ void Engine::record_operations(const Generation& g, const Recorded& r) {
   recorder.copy_in(r.in, r.at.bytes);
   be.scale(context, net_.scaler_spec(), r.in.device + r.at.x,
            reinterpret_cast<const std::uint8_t*>(r.in.device + r.at.mask), w.context_state,
-           w.act.scaled, w.loc, w.scale);
-  be.gather_last_of_both(context, w.loc, w.context_loc, w.scale, w.context_scale, patch_);
+           {w.act.scaled, w.loc, w.scale, w.context_loc, w.context_scale});
   Activations a = w.act;
   a.params = w.context_params;
   net_.forward(context, last, w.rotary, w.kv, a, shape.steps);
@@ -224,8 +223,8 @@ void Engine::record_operations(const Generation& g, const Recorded& r) {
       if (patch == 0) {
         be.repeat_state(last, further, w.context_state, w.state);
       } else {
-        be.scale(further, net_.scaler_spec(), w.y, w.ones, w.state, w.act.scaled, w.loc, w.scale);
-        be.gather_last_of_both(further, w.loc, w.lane_loc, w.scale, w.lane_scale, patch_);
+        be.scale(further, net_.scaler_spec(), w.y, w.ones, w.state,
+                 {w.act.scaled, w.loc, w.scale, w.lane_loc, w.lane_scale});
         net_.forward(further, further, w.rotary, w.kv, w.act, shape.steps);
       }
       const Batch* const shared = patch == 0 ? &last : nullptr;

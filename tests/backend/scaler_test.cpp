@@ -24,11 +24,12 @@ Scaled run(Backend& be, ScalerSpec spec, std::vector<float> values, std::vector<
   block.context = context;
   const Batch batch{&block, nullptr, 1, tokens, 1};
   const std::size_t bytes = values.size() * be.element_size();
-  void* memory[4];
+  void* memory[6];
   for (void*& m : memory) m = be.allocate(bytes);
   ScalerState state;
   be.upload(std::span<const float>(values), memory[0]);
-  be.scale(batch, spec, memory[0], mask.data(), &state, memory[1], memory[2], memory[3]);
+  be.scale(batch, spec, memory[0], mask.data(), &state,
+           {memory[1], memory[2], memory[3], memory[4], memory[5]});
   Scaled s{std::vector<double>(values.size()), std::vector<double>(values.size()),
            std::vector<double>(values.size())};
   be.download(memory[1], s.x);
@@ -120,11 +121,16 @@ TEST(Scaler, CarriesItsStateFromPatchToPatch) {
   block.context = 1;
   ScalerState state;
   float out[3][8];
+  float last[2][4];
   for (std::int32_t token = 0; token < 2; ++token) {
     block.position = token;
     const Batch batch{&block, nullptr, 1, 1, 1};
-    be->scale(batch, spec, x.data() + 4 * token, kAll.data(), &state, out[0] + 4 * token,
-              out[1] + 4 * token, out[2] + 4 * token);
+    be->scale(batch, spec, x.data() + 4 * token, kAll.data(), &state,
+              {out[0] + 4 * token, out[1] + 4 * token, out[2] + 4 * token, last[0], last[1]});
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(last[0][i], out[1][4 * token + i]);
+      EXPECT_EQ(last[1][i], out[2][4 * token + i]);
+    }
   }
   for (std::size_t i = 0; i < x.size(); ++i) {
     EXPECT_EQ(static_cast<double>(out[0][i]), whole.x[i]);

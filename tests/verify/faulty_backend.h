@@ -74,8 +74,8 @@ class FaultyBackend : public Backend {
   }
   [[nodiscard]] std::string_view isa() const override { return inner_->isa(); }
   void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
-             ScalerState* state, void* scaled, void* loc, void* scale) const override {
-    inner_->scale(batch, spec, x, mask, state, scaled, loc, scale);
+             ScalerState* state, const ScalerOutputs& to) const override {
+    inner_->scale(batch, spec, x, mask, state, to);
   }
   void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
                     ScalerState* to) const override {

@@ -66,21 +66,24 @@ void predict(ThreadTeam& team, const Batch& batch, const Source& source, std::in
 }  // namespace
 
 void CpuBackend::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
-                       const std::uint8_t* mask, ScalerState* state, void* scaled, void* loc,
-                       void* scale) const {
+                       const std::uint8_t* mask, ScalerState* state,
+                       const ScalerOutputs& to) const {
   constexpr std::int64_t kCyclesOfStep = 30;
   const std::int64_t steps = std::int64_t{batch.rows} * spec.patch / std::max(batch.lanes, 1);
   const auto run_lane = [&](std::int32_t, const Block& b, std::int32_t lane) {
     const std::int64_t at = std::int64_t{b.row + lane * b.tokens} * spec.patch;
     const scaler::Lane<float> view{static_cast<const float*>(x) + at,
                                    mask + at,
-                                   static_cast<float*>(scaled) + at,
-                                   static_cast<float*>(loc) + at,
-                                   static_cast<float*>(scale) + at,
+                                   static_cast<float*>(to.values) + at,
+                                   static_cast<float*>(to.loc) + at,
+                                   static_cast<float*>(to.scale) + at,
                                    b.tokens,
                                    b.labels,
                                    b.context};
     scaler::run(view, spec, b.position == 0, state[b.lane + lane]);
+    const std::int64_t last = std::int64_t{b.lane + lane} * spec.patch;
+    scaler::copy_last(view, spec.patch, static_cast<float*>(to.last_loc) + last,
+                      static_cast<float*>(to.last_scale) + last);
   };
   split(team_, batch.lanes, steps * kCyclesOfStep, [&](std::int64_t first, std::int64_t end, int) {
     for_each_item(batch, first, end, lanes_of, run_lane);

@@ -50,7 +50,7 @@ class DeviceBackend final : public Backend, public Recorder {
                                            Epilogue use) override;
 
   void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
-             ScalerState* state, void* scaled, void* loc, void* scale) const override;
+             ScalerState* state, const ScalerOutputs& to) const override;
   void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
                     ScalerState* to) const override;
   void linear(const Matrix& w, const void* x, void* y, Rows rows, Epilogue epilogue) const override;
@@ -72,8 +72,6 @@ class DeviceBackend final : public Backend, public Recorder {
   void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
                          std::int32_t head_dim) const override;
   void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override;
-  void gather_last_of_both(const Batch& batch, const void* x, void* y, const void* other_x,
-                           void* other_y, std::int32_t dim) const override;
   void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const override;
   void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
                     const void* params, const void* loc, const void* scale, void* y) const override;

@@ -95,10 +95,9 @@ Extent DeviceBackend::extent(const Batch& batch) const {
 }
 
 void DeviceBackend::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
-                          const std::uint8_t* mask, ScalerState* state, void* scaled, void* loc,
-                          void* scale) const {
-  cuda::scale(extent(batch), spec, floats(x), mask, state, floats(scaled), floats(loc),
-              floats(scale), stream_);
+                          const std::uint8_t* mask, ScalerState* state,
+                          const ScalerOutputs& to) const {
+  cuda::scale(extent(batch), spec, floats(x), mask, state, to, stream_);
 }
 
 void DeviceBackend::repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
@@ -176,13 +175,6 @@ void DeviceBackend::variate_attention(const Batch& batch, const void* qkv, void*
 void DeviceBackend::gather_last(const Batch& batch, const void* x, void* y,
                                 std::int32_t dim) const {
   cuda::gather_last(extent(batch), floats(x), floats(y), dim, stream_);
-}
-
-void DeviceBackend::gather_last_of_both(const Batch& batch, const void* x, void* y,
-                                        const void* other_x, void* other_y,
-                                        std::int32_t dim) const {
-  cuda::gather_last_of_both(extent(batch), floats(x), floats(y), floats(other_x), floats(other_y),
-                            dim, stream_);
 }
 
 void DeviceBackend::distribution(void* raw, Rows rows, std::int32_t components,

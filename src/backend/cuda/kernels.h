@@ -30,8 +30,6 @@ void rms_norm(const float* x, const float* gain, void* y, bool bf16, Rows rows, 
 void set_labels(const Extent& batch, const float* labels, float* hidden, std::int32_t dim,
                 const Stream& s);
 void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim, const Stream& s);
-void gather_last_of_both(const Extent& batch, const float* x, float* y, const float* other_x,
-                         float* other_y, std::int32_t dim, const Stream& s);
 void rotary_append(const Extent& batch, const Rotary& rotary, float* qkv, const KvLayer& kv,
                    std::int32_t heads, std::int32_t d, const Stream& s);
 
@@ -41,7 +39,7 @@ void variate_attention(const Extent& batch, const float* qkv, void* out, bool bf
                        std::int32_t heads, std::int32_t d, const Stream& s);
 
 void scale(const Extent& batch, const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
-           ScalerState* state, float* scaled, float* loc, float* scale, const Stream& s);
+           ScalerState* state, const ScalerOutputs& to, const Stream& s);
 void repeat_state(const Extent& source, const Extent& batch, const ScalerState* from,
                   ScalerState* to, const Stream& s);
 

@@ -65,19 +65,16 @@ __global__ void put_labels(const LiveBatch* live, const float* labels, float* hi
   }
 }
 
-/// Of both pairs, if there are two: a block of threads for each lane of each.
-__global__ void last_rows(const LiveBatch* live, const float* x, float* y, const float* other_x,
-                          float* other_y, std::int32_t dim) {
+/// A block of threads for each lane.
+__global__ void last_rows(const LiveBatch* live, const float* x, float* y, std::int32_t dim) {
   begin_kernel();
   const auto lane = static_cast<std::int32_t>(blockIdx.x);
   if (lane >= live->lanes) return;
   const Block& b = live->blocks[block_of_lane(*live, lane)];
   const std::int64_t row = b.row + std::int64_t{lane - b.lane} * b.tokens + b.tokens - 1;
-  const float* const from = blockIdx.y == 0 ? x : other_x;
-  float* const to = blockIdx.y == 0 ? y : other_y;
   for (auto i = static_cast<std::int32_t>(threadIdx.x); i < dim;
        i += static_cast<std::int32_t>(blockDim.x)) {
-    to[std::int64_t{lane} * dim + i] = from[row * dim + i];
+    y[std::int64_t{lane} * dim + i] = x[row * dim + i];
   }
 }
 
@@ -177,13 +174,7 @@ void set_labels(const Extent& batch, const float* labels, float* hidden, std::in
 
 void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim, const Stream& s) {
   launch(last_rows, dim3(static_cast<unsigned>(batch.lanes)), dim3(128), 0, s, batch.live, x, y,
-         nullptr, nullptr, dim);
-}
-
-void gather_last_of_both(const Extent& batch, const float* x, float* y, const float* other_x,
-                         float* other_y, std::int32_t dim, const Stream& s) {
-  launch(last_rows, dim3(static_cast<unsigned>(batch.lanes), 2), dim3(128), 0, s, batch.live, x, y,
-         other_x, other_y, dim);
+         dim);
 }
 
 void rotary_append(const Extent& batch, const Rotary& rotary, float* qkv, const KvLayer& kv,

@@ -196,10 +196,21 @@ __device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const
   if (global) take_global(state, spec, context_mean, squares / context_count);
 }
 
+struct Outputs {
+  float *values, *loc, *scale;  // of all rows
+  float *last_loc, *last_scale;
+  explicit Outputs(const ScalerOutputs& s)
+      : values(static_cast<float*>(s.values)),
+        loc(static_cast<float*>(s.loc)),
+        scale(static_cast<float*>(s.scale)),
+        last_loc(static_cast<float*>(s.last_loc)),
+        last_scale(static_cast<float*>(s.last_scale)) {}
+};
+
 /// A block of threads for each lane.
 __global__ void __launch_bounds__(kThreads)
     scale_lanes(const LiveBatch* live, Spec spec, const float* x, const std::uint8_t* mask,
-                ScalerState* states, float* scaled, float* locs, float* scales, std::int32_t room) {
+                ScalerState* states, Outputs to, std::int32_t room) {
   extern __shared__ double shared[];
   const Chunk c(shared, room);
   begin_kernel();
@@ -210,11 +221,16 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t start =
       (b.row + std::int64_t{lane - b.lane} * b.tokens) * patch;  // of this lane's rows
   const std::int32_t labels = b.labels * patch;
-  for (std::int32_t i = first_thread(); i < labels; i += all_threads()) {
-    scaled[start + i] = 0;
-    locs[start + i] = 0;
-    scales[start + i] = 1;
-  }
+  const std::int32_t last = (b.tokens - 1) * patch;  // the first step of the last token
+  const auto put = [&](std::int32_t i, float value, float loc, float scale) {
+    to.values[start + i] = value;
+    to.loc[start + i] = loc;
+    to.scale[start + i] = scale;
+    if (i < last) return;
+    to.last_loc[std::int64_t{lane} * patch + (i - last)] = loc;
+    to.last_scale[std::int64_t{lane} * patch + (i - last)] = scale;
+  };
+  for (std::int32_t i = first_thread(); i < labels; i += all_threads()) put(i, 0, 0, 1);
   const std::int64_t at = start + labels;
   const std::int32_t steps = (b.tokens - b.labels) * patch;
   const std::int32_t context = min(b.context * patch, steps);
@@ -248,10 +264,7 @@ __global__ void __launch_bounds__(kThreads)
       const double2 m = causal ? moments(from) : double2{state.loc, state.scale};
       const auto loc = static_cast<float>(m.x);
       const auto scale = static_cast<float>(m.y);
-      const std::int64_t to = at + base + i;
-      locs[to] = loc;
-      scales[to] = scale;
-      scaled[to] = (x[to] - loc) / scale;
+      put(labels + base + i, (x[at + base + i] - loc) / scale, loc, scale);
     }
     if (causal) {
       const double2 m = moments(n - 1);
@@ -280,7 +293,7 @@ __global__ void repeat_states(const LiveBatch* source, const LiveBatch* live,
 }  // namespace
 
 void scale(const Extent& batch, const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
-           ScalerState* state, float* scaled, float* loc, float* scale, const Stream& s) {
+           ScalerState* state, const ScalerOutputs& to, const Stream& s) {
   if (spec.patch > kUsual) {
     throw Error(ExitStatus::usage, "unsupported_model",
                 "the cuda backend has no patches of more than 1024 steps", {}, "use --device cpu");
@@ -300,7 +313,7 @@ void scale(const Extent& batch, const ScalerSpec& spec, const float* x, const st
         "shared memory");
   launch(scale_lanes, dim3(static_cast<unsigned>(batch.lanes)),
          dim3(one_token ? kFewThreads : kThreads), static_cast<std::size_t>(room) * Chunk::kBytes,
-         s, batch.live, device, x, mask, state, scaled, loc, scale, room);
+         s, batch.live, device, x, mask, state, Outputs(to), room);
 }
 
 void repeat_state(const Extent& source, const Extent& batch, const ScalerState* from,

@@ -59,21 +59,24 @@ void for_each_lane(const Batch& batch, const Batch* shared, const PatchShape& sh
 
 template <typename T>
 void ReferenceBackend<T>::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
-                                const std::uint8_t* mask, ScalerState* state, void* scaled,
-                                void* loc, void* scale) const {
+                                const std::uint8_t* mask, ScalerState* state,
+                                const ScalerOutputs& to) const {
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
       const std::int64_t at = std::int64_t{b.row + lane * b.tokens} * spec.patch;
       const scaler::Lane<T> view{static_cast<const T*>(x) + at,
                                  mask + at,
-                                 static_cast<T*>(scaled) + at,
-                                 static_cast<T*>(loc) + at,
-                                 static_cast<T*>(scale) + at,
+                                 static_cast<T*>(to.values) + at,
+                                 static_cast<T*>(to.loc) + at,
+                                 static_cast<T*>(to.scale) + at,
                                  b.tokens,
                                  b.labels,
                                  b.context};
       scaler::run(view, spec, b.position == 0, state[b.lane + lane]);
+      const std::int64_t last = std::int64_t{b.lane + lane} * spec.patch;
+      scaler::copy_last(view, spec.patch, static_cast<T*>(to.last_loc) + last,
+                        static_cast<T*>(to.last_scale) + last);
     }
   }
 }

@@ -28,7 +28,7 @@ class ReferenceBackend final : public Backend {
                                      Epilogue use) override;
 
   void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
-             ScalerState* state, void* scaled, void* loc, void* scale) const override;
+             ScalerState* state, const ScalerOutputs& to) const override;
   void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
                     ScalerState* to) const override;
 

@@ -28,6 +28,14 @@ struct Lane {
   std::int32_t context;
 };
 
+/// loc and scale of the last token, [P] each.
+template <typename T>
+void copy_last(const Lane<T>& lane, std::int32_t patch, T* loc, T* scale) {
+  const std::ptrdiff_t from = std::ptrdiff_t{lane.tokens - 1} * patch;
+  std::copy_n(lane.loc + from, patch, loc);
+  std::copy_n(lane.scale + from, patch, scale);
+}
+
 inline double nan_to_zero(double v) {
   if (std::isnan(v)) return 0;
   return std::clamp(v, -std::numeric_limits<double>::max(), std::numeric_limits<double>::max());
