@@ -81,6 +81,7 @@ struct DeviceRates {
   /// The measured rate of the library's own product on a large matrix, in operations (a
   /// multiply-add is two). Not the most that the device can do: cuBLAS reaches more.
   double float32_product_per_second = 0;
+  double tf32_product_per_second = 0;
   double bfloat16_product_per_second = 0;
   double copy_bytes_per_second = 0;  ///< within the device; bytes read plus written
 };

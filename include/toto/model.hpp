@@ -56,6 +56,8 @@ enum class Precision {
   float64,   ///< the reference backend only: the oracle
   bfloat16,  ///< weights, and the inputs of products with them, rounded to bfloat16; sums in
              ///< float32
+  tf32,      ///< float32 that may round the operands of the layers' products to eleven bits: the
+             ///< cuda backend does on Hopper; elsewhere it is float32, bit by bit
 };
 
 /// How the forward pass is run. All modes compute the same function (docs/settings.md).

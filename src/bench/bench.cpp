@@ -62,7 +62,7 @@ struct Runner {
   double total = 0;
   double operations = 0, weight_bytes = 0;  // of one forecast
   DeviceCost device_cost;                   // of all of them
-  bool bfloat16 = false;
+  Precision precision = Precision::float32;
   bool on_device = false;
 };
 
@@ -111,7 +111,7 @@ BenchRow summarise(const Workload& workload, Runner& runner, const MachineRates&
   row.weight_bytes = runner.weight_bytes;
   row.on_device = runner.on_device;
   if (runner.on_device) row.per_forecast = divided(runner.device_cost, n);
-  set_shares(row, machine, runner.bfloat16);
+  set_shares(row, machine, runner.precision);
   row.series_per_second = static_cast<double>(workload.series) / row.median;
   row.peak_rss = rss;
   row.counters = runner.forecaster->counters();
@@ -130,7 +130,8 @@ void raise(MachineRates& machine, const MachineRates& again) {
 
 DeviceRates measure_device() {
   const DeviceCeilings c = cuda_ceilings();
-  return {c.device, c.driver, c.architecture, c.f32_flops, c.bf16_flops, c.copy_bytes};
+  return {c.device,     c.driver,     c.architecture, c.f32_flops,
+          c.tf32_flops, c.bf16_flops, c.copy_bytes};
 }
 
 void raise(DeviceRates& device, const DeviceRates& again) {
@@ -138,6 +139,7 @@ void raise(DeviceRates& device, const DeviceRates& again) {
     device.*rate = std::max(device.*rate, again.*rate);
   };
   better(&DeviceRates::float32_product_per_second);
+  better(&DeviceRates::tf32_product_per_second);
   better(&DeviceRates::bfloat16_product_per_second);
   better(&DeviceRates::copy_bytes_per_second);
 }
@@ -165,7 +167,7 @@ Measured measure(const Workload& workload, std::span<const BenchSubject> subject
     runner.label = subject.label;
     runner.forecaster = std::make_unique<Forecaster>(subject.model);
     runner.out.resize(workload.series);
-    runner.bfloat16 = subject.model.impl().net->backend().weight_size() < 4;
+    runner.precision = subject.model.impl().precision;
     runner.on_device = on_device(subject);
     if (options.progress) options.progress(workload.name + ", " + subject.label);
     reset_peak_rss();

@@ -18,6 +18,7 @@ ordered_json device_json(const DeviceRates& d) {
           {"driver", d.driver},
           {"architecture", d.architecture},
           {"float32_own_product_gflops", d.float32_product_per_second / 1e9},
+          {"tf32_own_product_gflops", d.tf32_product_per_second / 1e9},
           {"bfloat16_own_product_gflops", d.bfloat16_product_per_second / 1e9},
           {"copy_read_plus_written_gb_per_second", d.copy_bytes_per_second / 1e9}};
 }
@@ -72,10 +73,11 @@ std::string header(const MachineRates& m) {
   if (m.device) {
     const DeviceRates& d = *m.device;
     text += fmt::format(
-        "{}, {}, driver {}: own products on large matrices {} TFLOP/s float32, {} bfloat16 "
-        "(cuBLAS reaches more), copies {} GB/s read plus written\n",
+        "{}, {}, driver {}: own products on large matrices {} TFLOP/s float32, {} tf32, {} "
+        "bfloat16 (cuBLAS reaches more), copies {} GB/s read plus written\n",
         d.name, d.architecture, d.driver, scaled(d.float32_product_per_second, 1e12, 1),
-        scaled(d.bfloat16_product_per_second, 1e12, 1), scaled(d.copy_bytes_per_second, 1e9, 0));
+        scaled(d.tf32_product_per_second, 1e12, 1), scaled(d.bfloat16_product_per_second, 1e12, 1),
+        scaled(d.copy_bytes_per_second, 1e9, 0));
   }
   return text;
 }
@@ -102,13 +104,16 @@ std::string device_lines(const BenchRow& r) {
 
 }  // namespace
 
-void set_shares(BenchRow& row, const MachineRates& machine, bool bfloat16) {
+void set_shares(BenchRow& row, const MachineRates& machine, Precision type) {
+  const bool bfloat16 = type == Precision::bfloat16;
   double seconds = row.median;
   double operations = bfloat16 ? machine.bfloat16_per_second : machine.float32_per_second;
   double bytes = machine.read_bytes_per_second;
   if (row.on_device) {
     const DeviceRates d = machine.device.value_or(DeviceRates{});
-    operations = bfloat16 ? d.bfloat16_product_per_second : d.float32_product_per_second;
+    operations = bfloat16                  ? d.bfloat16_product_per_second
+                 : type == Precision::tf32 ? d.tf32_product_per_second
+                                           : d.float32_product_per_second;
     bytes = d.copy_bytes_per_second;
     if (row.device_median > 0) seconds = row.device_median;
   }

@@ -11,8 +11,8 @@
 namespace toto {
 
 /// Sets percent_of_compute and percent_of_memory of a row that has its times and counts.
-/// `bfloat16`: the type of its products.
-void set_shares(BenchRow& row, const MachineRates& machine, bool bfloat16);
+/// `type`: of its products.
+void set_shares(BenchRow& row, const MachineRates& machine, Precision type);
 
 [[nodiscard]] nlohmann::ordered_json bench_json(const BenchReport& report);
 /// `before`: an earlier report as JSON, to be compared with; nullptr: none.

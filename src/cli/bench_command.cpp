@@ -122,7 +122,7 @@ void add_bench(CLI::App& app, Session& session) {
   command->add_option("--device", request->settings.device,
                       "cpu (default), cuda or auto (TOTO_COMPILE_BACKEND)");
   command->add_option("--mode", request->modes, "Modes, separated by commas")->delimiter(',');
-  command->add_option("--dtype,--precision", request->types, "float32, bfloat16, float64")
+  command->add_option("--dtype,--precision", request->types, "float32, tf32, bfloat16, float64")
       ->delimiter(',');
   command->add_option("-m,--model", request->query.model,
                       "A checkpoint instead of synthetic weights");

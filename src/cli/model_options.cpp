@@ -52,8 +52,8 @@ void add_settings_options(CLI::App& command, SettingsFlags& flags) {
       "Which implementation computes on a CPU: cpu (default), or reference (plain loops, slow)",
       kGroup);
   add("--precision,--dtype", flags.precision, "WORD",
-      "Arithmetic of the network: float32 (default), bfloat16, or float64 (of the reference "
-      "backend)",
+      "Arithmetic of the network: float32 (default), tf32 (on Hopper GPUs; elsewhere float32), "
+      "bfloat16, or float64 (of the reference backend)",
       kGroup);
   add("--threads", flags.threads, "N",
       "Threads of the cpu backend (default: TOTO_NUM_THREADS, then one for each core)", kGroup);
@@ -89,7 +89,7 @@ std::string_view only_on_cpu(const Settings& settings) {
   if (settings.device.value == Device::cuda) {
     throw Error(ExitStatus::usage, wide ? "unsupported_precision" : "conflicting_flags", what,
                 settings.device.origin.name,
-                wide ? "use float32 or bfloat16, or --device cpu" : "use --device cpu");
+                wide ? "use float32, tf32 or bfloat16, or --device cpu" : "use --device cpu");
   }
   return what;
 }

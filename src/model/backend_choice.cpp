@@ -29,9 +29,12 @@ std::shared_ptr<Backend> make_backend(const LoadOptions& options) {
   if (options.backend == "cuda") {
     if (wide) {
       throw Error(ExitStatus::usage, "unsupported_precision", "the cuda backend has no float64", {},
-                  "use float32 or bfloat16, or the reference backend");
+                  "use float32, tf32 or bfloat16, or the reference backend");
     }
-    return make_cuda_backend({narrow ? CudaWeights::bf16 : CudaWeights::f32, options.threads});
+    const CudaWeights type = narrow                                 ? CudaWeights::bf16
+                             : options.precision == Precision::tf32 ? CudaWeights::tf32
+                                                                    : CudaWeights::f32;
+    return make_cuda_backend({type, options.threads});
   }
   throw Error(ExitStatus::usage, "unknown_backend", "no backend '" + options.backend + "'", {},
               "valid backends: cpu, cuda, reference");

@@ -30,8 +30,9 @@ inline constexpr std::array<Word<Device>, 3> kDevices = {
 inline constexpr std::array<Word<std::string_view>, 2> kBackends = {
     {{"cpu", "cpu"}, {"reference", "reference"}}};
 // The long words first: they are the ones shown.
-inline constexpr std::array<Word<Precision>, 6> kPrecisions = {{
+inline constexpr std::array<Word<Precision>, 7> kPrecisions = {{
     {"float32", Precision::float32},
+    {"tf32", Precision::tf32},
     {"bfloat16", Precision::bfloat16},
     {"float64", Precision::float64},
     {"f32", Precision::float32},

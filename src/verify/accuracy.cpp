@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "forecast/mixture.h"
+#include "toto/settings.hpp"
 #include "verify/groups.h"
 #include "verify/without_parameters.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr double kMean = 1e-6;  // of scale: the bound of parameters, docs/production.md
 constexpr double kNoFarther = 1.25;
-constexpr double kBfloat16Mean = 0.01;
 constexpr std::size_t kNoiseSamples = 256;
 // 8 seeds: sigma is above twice or below a quarter of its expectation by chance once in 4,000 runs.
 constexpr double kNoise = 2, kLeastNoise = 4;
@@ -95,9 +95,10 @@ Check compare_quantiles(Experiment& e, const Subject& subject, const std::vector
       "quantiles 0.1 to 0.9 of {} windows: {:.2g} to eager, {:.2g} to float64 (eager: {:.2g}); MAE "
       "{:.6g}, eager {:.6g}",
       e.windows().all.size(), to_eager, to_exact, its, s.mae, base.mae);
-  if (subject.precision == Precision::bfloat16) {
+  if (is_narrow(subject.precision)) {
     return measured("walk-forward", "mean difference of quantiles to eager float32", to_eager,
-                    kBfloat16Mean, "of scale", "documented bound of bfloat16; " + why);
+                    narrow_bounds(subject.precision).mean, "of scale",
+                    fmt::format("documented bound of {}; {}", word(subject.precision), why));
   }
   if (to_eager < kMean || its <= 0.5 * kMean) {
     return measured("walk-forward", "mean difference of quantiles to eager", to_eager, kMean,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "toto/settings.hpp"
 #include "verify/groups.h"
 
 namespace toto::verify {
@@ -19,7 +20,6 @@ constexpr double kShareOfBound = 0.5;
 // One that is 1.25 times as far from the truth as the other is at most 2.25 times that far from it.
 constexpr double kBetween = 1 + kNoFarther;
 constexpr double kExactMean = 5e-6, kExactLargest = 5e-4;
-constexpr double kBfloat16Mean = 0.01, kBfloat16Largest = 0.25;
 
 constexpr const char* kUnit = "of scale";
 constexpr const char* kWithoutFloat64 =
@@ -98,22 +98,23 @@ Check judge_without_float64(const Case& one, const Record& found, const Record& 
                       figures);
 }
 
-Check judge_bfloat16(const Case& one, const Record& found, const Record& eager,
-                     const Record& exact) {
+Check judge_narrow(const Case& one, Precision type, const Record& found, const Record& eager,
+                   const Record& exact) {
+  const NarrowBounds bounds = narrow_bounds(type);
   const Distance d = distance(found, eager);
   std::string to_exact = kWithoutFloat64;
   if (one.with_float64) {
     const Distance mine = distance(found, exact);
     to_exact = fmt::format("to float64: mean {:.2g}, largest {:.2g}", mine.mean, mine.largest);
   }
-  const bool mean_decides = d.mean / kBfloat16Mean > d.largest / kBfloat16Largest;
+  const bool mean_decides = d.mean / bounds.mean > d.largest / bounds.largest;
   return measured(one.name,
                   fmt::format("{} difference to eager float32: parameters and fed-back values",
                               mean_decides ? "mean" : "largest"),
-                  mean_decides ? d.mean : d.largest,
-                  mean_decides ? kBfloat16Mean : kBfloat16Largest, kUnit,
-                  fmt::format("documented bounds of bfloat16; mean {:.2g}, largest {:.2g}{}; {}",
-                              d.mean, d.largest, at_patch(d, eager), to_exact));
+                  mean_decides ? d.mean : d.largest, mean_decides ? bounds.mean : bounds.largest,
+                  kUnit,
+                  fmt::format("documented bounds of {}; mean {:.2g}, largest {:.2g}{}; {}",
+                              word(type), d.mean, d.largest, at_patch(d, eager), to_exact));
 }
 
 void list_cases(Experiment& e) {
@@ -158,14 +159,14 @@ std::vector<Check> mode_is_eager(Experiment& e, const Subject& subject) {
   std::vector<Check> checks;
   const std::vector<Case>& cases = e.cases();
   const Model& model = e.model(subject);
-  const bool wide = subject.precision == Precision::float32;
+  const bool wide = !is_narrow(subject.precision);
   const Distance conditioned = conditioning(e);
   Distance mine, its;  // the largest distances to float64 of all cases
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Record found = run_case(model, cases[i], e.options.forecaster);
     const Record& eager = e.eager_records()[i];
     const Record& exact = e.exact_records()[i];
-    checks.push_back(!wide ? judge_bfloat16(cases[i], found, eager, exact)
+    checks.push_back(!wide ? judge_narrow(cases[i], subject.precision, found, eager, exact)
                      : cases[i].with_float64
                          ? judge_float32(cases[i], found, eager, exact)
                          : judge_without_float64(cases[i], found, eager, conditioned));

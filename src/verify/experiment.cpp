@@ -153,14 +153,20 @@ std::vector<Subject> Experiment::subjects() const {
   for (const Mode mode : {Mode::planned, Mode::reduce_overhead, Mode::max_autotune}) {
     all.push_back({mode, Precision::float32});
   }
-  if (options.load.backend != "cpu") return all;
-  if (quick()) {
+  const bool cpu = options.load.backend == "cpu";
+  if (cpu && quick()) {
     all.push_back({options.load.mode == Mode::eager ? Mode::reduce_overhead : options.load.mode,
                    Precision::bfloat16});
-    return all;
+  } else if (cpu) {
+    for (const Mode mode :
+         {Mode::eager, Mode::planned, Mode::reduce_overhead, Mode::max_autotune}) {
+      all.push_back({mode, Precision::bfloat16});
+    }
   }
-  for (const Mode mode : {Mode::eager, Mode::planned, Mode::reduce_overhead, Mode::max_autotune}) {
-    all.push_back({mode, Precision::bfloat16});
+  // A narrow type that is in force is looked at wherever it runs.
+  const Subject chosen = in_force();
+  if (is_narrow(chosen.precision) && std::find(all.begin(), all.end(), chosen) == all.end()) {
+    all.push_back(chosen);
   }
   return all;
 }

@@ -79,6 +79,18 @@ class Experiment {
   std::string second_bits_;
 };
 
+/// Types that round more than float32 does, each with how far it may be from `eager` float32 where
+/// nothing has been drawn, in units of scale: docs/production.md, "How close modes are".
+[[nodiscard]] constexpr bool is_narrow(Precision type) {
+  return type == Precision::tf32 || type == Precision::bfloat16;
+}
+struct NarrowBounds {
+  double mean, largest;
+};
+[[nodiscard]] constexpr NarrowBounds narrow_bounds(Precision type) {
+  return type == Precision::tf32 ? NarrowBounds{0.002, 0.05} : NarrowBounds{0.01, 0.25};
+}
+
 /// Steps in a token.
 std::size_t patch_of(const Model& model);
 

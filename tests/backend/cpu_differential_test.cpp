@@ -41,7 +41,10 @@ TEST_P(CpuDifferential, AgreesWithReference) {
 #endif
   for (const int threads : {1, 2, 3}) {
     const auto backend = make_cpu_backend({threads, c.weights, std::string(cpu::isa_name(c.isa))});
-    const differential::Subject subject{*backend, *exact, *single, c.weights == CpuWeights::bf16};
+    const differential::Subject subject{*backend, *exact, *single,
+                                        c.weights == CpuWeights::bf16
+                                            ? differential::Rounds::to_bf16
+                                            : differential::Rounds::nothing};
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
       differential::Dice dice(1000 * seed + static_cast<std::uint64_t>(threads));
       ASSERT_EQ(c.check.check(dice, subject), "") << "seed " << seed << ", threads " << threads;

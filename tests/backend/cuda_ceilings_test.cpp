@@ -46,9 +46,11 @@ TEST(CudaCeilings, AreThoseOfADevice) {
   EXPECT_NE(c.driver.find("CUDA "), std::string::npos) << c.driver;
   EXPECT_EQ(c.architecture.substr(0, 3), "sm_");
   EXPECT_GT(c.f32_flops, 1e11);
+  EXPECT_GT(c.tf32_flops, 1e11);
   EXPECT_GT(c.bf16_flops, 1e11);
   EXPECT_GT(c.copy_bytes, 1e10);
   EXPECT_LT(c.f32_flops, 1e15);  // a time that was not waited for would give more
+  EXPECT_LT(c.tf32_flops, 1e16);
   EXPECT_LT(c.bf16_flops, 1e17);
   EXPECT_LT(c.copy_bytes, 1e14);
 }

@@ -22,7 +22,7 @@ TEST_P(CudaDifferential, AgreesWithReference) {
   const auto exact = make_reference_backend_f64();
   const auto single = make_reference_backend_f32();
   const auto backend = make_cuda_backend({CudaWeights::f32, 1});
-  const differential::Subject subject{*backend, *exact, *single, false};
+  const differential::Subject subject{*backend, *exact, *single};
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     differential::Dice dice(1000 * seed);
     try {
@@ -30,6 +30,21 @@ TEST_P(CudaDifferential, AgreesWithReference) {
     } catch (const Error& e) {
       ASSERT_EQ(e.code(), "unsupported_model") << e.what();  // heads wider than 128
     }
+  }
+}
+
+TEST(CudaTf32, ProductsRoundTheirOperandsOnHopperAlone) {
+  const std::string why = cuda_unavailable();
+  if (!why.empty()) GTEST_SKIP() << why;
+  const auto exact = make_reference_backend_f64();
+  const auto single = make_reference_backend_f32();
+  const auto backend = make_cuda_backend({CudaWeights::tf32, 1});
+  const differential::Subject subject{
+      *backend, *exact, *single,
+      backend->isa() == "sm_90" ? differential::Rounds::to_tf32 : differential::Rounds::nothing};
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    differential::Dice dice(1000 * seed);
+    ASSERT_EQ(differential::check_linear(dice, subject), "") << "seed " << seed;
   }
 }
 
@@ -63,7 +78,7 @@ std::vector<double> product(Backend& be, const Matrix& m, const std::vector<floa
 TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
   const std::string why = cuda_unavailable();
   if (!why.empty()) GTEST_SKIP() << why;
-  for (const CudaWeights weights : {CudaWeights::f32, CudaWeights::bf16}) {
+  for (const CudaWeights weights : {CudaWeights::f32, CudaWeights::tf32, CudaWeights::bf16}) {
     const auto backend = make_cuda_backend({weights, 1});
     for (const auto& [out, in] : {std::pair{768, 768}, {768, 3072}, {6144, 768}, {160, 96}}) {
       for (const Epilogue use : {Epilogue::store, Epilogue::residual, Epilogue::gated}) {
@@ -79,7 +94,7 @@ TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
           auto some = product(*backend, m, x, rows, use);
           ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin()))
               << out << "x" << in << ", " << rows << " rows, epilogue " << static_cast<int>(use)
-              << ", weights of " << backend->weight_size() << " bytes";
+              << ", type " << static_cast<int>(weights);
         }
       }
     }

@@ -188,6 +188,15 @@ inline std::string compare_bits(std::string_view what, std::span<const double> g
   return compare(what, got, expected, exact);
 }
 
+/// Eleven bits, nearest with ties away from zero: what tf32 products look at.
+inline float to_tf32_value(float x) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0x1000U) & 0xFFFFE000U;
+  std::memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+
 /// Nearest even, in plain arithmetic: half of what bfloat16 means to the backend.
 inline float to_bf16_value(float x) {
   std::uint32_t bits = 0;

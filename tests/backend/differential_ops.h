@@ -12,11 +12,14 @@
 
 namespace toto::differential {
 
+/// What a backend rounds the operands of its products to.
+enum class Rounds { nothing, to_bf16, to_tf32 };
+
 struct Subject {
   Backend& backend;
   Backend& exact;   // the reference in float64
   Backend& single;  // the reference in float32: for what must agree in every bit
-  bool bf16 = false;
+  Rounds rounds = Rounds::nothing;
 };
 
 inline std::unique_ptr<float[]> copy_of(const std::vector<float>& values) {
@@ -46,7 +49,11 @@ inline std::string check_linear(Dice& dice, const Subject& s) {
   c.rows = dice.integer(1, dice.coin() ? 150 : 9);
   c.in = dice.integer(1, dice.coin() ? 200 : 20);
   c.use = static_cast<Epilogue>(dice.integer(0, 2));
-  const std::int32_t width = dice.integer(1, dice.coin() ? 200 : 20);
+  std::int32_t width = dice.integer(1, dice.coin() ? 200 : 20);
+  if (dice.coin()) {  // fours are what tensor cores take in float32
+    c.in = (c.in + 3) / 4 * 4;
+    width = (width + 3) / 4 * 4;
+  }
   const std::int32_t parts = c.use == Epilogue::gated ? 2 : 1;
   c.out = parts * width;
   c.asked = c.use == Epilogue::gated ? c.out : dice.integer(1, c.out);
@@ -57,9 +64,11 @@ inline std::string check_linear(Dice& dice, const Subject& s) {
   c.before = dice.values(static_cast<std::size_t>(c.rows) * columns, 1.0F);
 
   const std::vector<double> got = linear_on(s.backend, c);
-  if (s.bf16) {
-    for (float& w : c.weights) w = to_bf16_value(w);
-    for (float& x : c.x) x = to_bf16_value(x);
+  const bool fours = c.in % 4 == 0 && c.out % 4 == 0;  // other sizes tf32 leaves as they are
+  if (s.rounds == Rounds::to_bf16 || (s.rounds == Rounds::to_tf32 && fours)) {
+    const auto rounded = s.rounds == Rounds::to_bf16 ? to_bf16_value : to_tf32_value;
+    for (float& w : c.weights) w = rounded(w);
+    for (float& x : c.x) x = rounded(x);
   }
   const std::vector<double> expected = linear_on(s.exact, c);
 

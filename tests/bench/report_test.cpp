@@ -23,7 +23,8 @@ MachineRates machine(bool device) {
   m.bfloat16_per_second = 200e9;
   m.read_bytes_per_second = 10e9;
   m.usual_read_bytes_per_second = 8e9;
-  if (device) m.device = DeviceRates{"a device", "580.1 (CUDA 13.0)", "sm_90", 40e12, 400e12, 4e12};
+  if (device)
+    m.device = DeviceRates{"a device", "580.1 (CUDA 13.0)", "sm_90", 40e12, 80e12, 400e12, 4e12};
   return m;
 }
 
@@ -46,44 +47,48 @@ BenchRow row(bool on_device) {
 
 BenchReport report(bool on_device) {
   BenchReport all{"a model", machine(on_device), {row(on_device)}};
-  set_shares(all.rows.front(), all.machine, false);
+  set_shares(all.rows.front(), all.machine, Precision::float32);
   return all;
 }
 
 TEST(Shares, OnTheProcessorAreOfTheWholeCall) {
   BenchRow r = row(false);
-  set_shares(r, machine(true), false);
+  set_shares(r, machine(true), Precision::float32);
   EXPECT_DOUBLE_EQ(r.percent_of_compute, 40);
   EXPECT_DOUBLE_EQ(r.percent_of_memory, 20);
-  set_shares(r, machine(true), true);
+  set_shares(r, machine(true), Precision::tf32);  // float32 on the processor
+  EXPECT_DOUBLE_EQ(r.percent_of_compute, 40);
+  set_shares(r, machine(true), Precision::bfloat16);
   EXPECT_DOUBLE_EQ(r.percent_of_compute, 20);
 }
 
 TEST(Shares, OnADeviceAreOfItsTimeAndItsRates) {
   BenchRow r = row(true);
-  set_shares(r, machine(true), false);
+  set_shares(r, machine(true), Precision::float32);
   EXPECT_DOUBLE_EQ(r.percent_of_compute, 0.5);  // 200e9 of 40e12
   EXPECT_DOUBLE_EQ(r.percent_of_memory, 0.25);  // 10e9 of 4e12
-  set_shares(r, machine(true), true);
+  set_shares(r, machine(true), Precision::tf32);
+  EXPECT_DOUBLE_EQ(r.percent_of_compute, 0.25);
+  set_shares(r, machine(true), Precision::bfloat16);
   EXPECT_DOUBLE_EQ(r.percent_of_compute, 0.05);
 }
 
 TEST(Shares, OfAForecastThatIsNoGraphAreOfTheWholeCall) {
   BenchRow r = row(true);
   r.device_median = r.device_p99 = 0;
-  set_shares(r, machine(true), false);
+  set_shares(r, machine(true), Precision::float32);
   EXPECT_DOUBLE_EQ(r.percent_of_compute, 0.1);
   EXPECT_DOUBLE_EQ(r.percent_of_memory, 0.05);
 }
 
 TEST(Shares, OfWhatWasNotMeasuredAreNotKnown) {
   BenchRow r = row(true);
-  set_shares(r, machine(false), false);  // never those of the processor
+  set_shares(r, machine(false), Precision::float32);  // never those of the processor
   EXPECT_EQ(r.percent_of_compute, 0);
   EXPECT_EQ(r.percent_of_memory, 0);
   MachineRates short_of_memory = machine(true);
   short_of_memory.device->copy_bytes_per_second = 0;
-  set_shares(r, short_of_memory, false);
+  set_shares(r, short_of_memory, Precision::float32);
   EXPECT_GT(r.percent_of_compute, 0);
   EXPECT_EQ(r.percent_of_memory, 0);
 }
@@ -103,6 +108,7 @@ TEST(BenchJson, NamesTheDeviceBesideTheProcessor) {
                                             {"driver", "580.1 (CUDA 13.0)"},
                                             {"architecture", "sm_90"},
                                             {"float32_own_product_gflops", 40e3},
+                                            {"tf32_own_product_gflops", 80e3},
                                             {"bfloat16_own_product_gflops", 400e3},
                                             {"copy_read_plus_written_gb_per_second", 4e3}}));
   const json& r = all["rows"][0];
@@ -126,10 +132,12 @@ TEST(BenchJson, HasTheSameKeysWithoutADevice) {
 
 TEST(BenchText, ShowsSharesBesideTheTimeTheyAreOf) {
   const std::string text = bench_text(report(true), nullptr);
-  EXPECT_THAT(text,
-              HasSubstr("a device, sm_90, driver 580.1 (CUDA 13.0): own products on large matrices "
-                        "40.0 TFLOP/s float32, 400.0 bfloat16 (cuBLAS reaches more), copies 4000 "
-                        "GB/s read plus written\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "a device, sm_90, driver 580.1 (CUDA 13.0): own products on large matrices "
+          "40.0 TFLOP/s float32, 80.0 tf32, 400.0 bfloat16 (cuBLAS reaches more), copies 4000 "
+          "GB/s read plus written\n"));
   const std::string device_line = text.substr(text.find("  on the device"));
   EXPECT_THAT(device_line.substr(0, device_line.find('\n')), testing::EndsWith("0.5%     0.2%"));
   EXPECT_THAT(text, HasSubstr("  in each forecast         launches 79, graphs 1, captures 0, host "
@@ -145,8 +153,8 @@ TEST(BenchText, SaysNothingOfADeviceWithoutOne) {
 
 TEST(BenchText, LeavesOutWhatIsNotKnown) {
   BenchReport all = report(true);
-  *all.machine.device = DeviceRates{"a device", "", "sm_80", 0, 0, 0};
-  set_shares(all.rows.front(), all.machine, false);
+  *all.machine.device = DeviceRates{"a device", "", "sm_80", 0, 0, 0, 0};
+  set_shares(all.rows.front(), all.machine, Precision::float32);
   const std::string text = bench_text(all, nullptr);
   EXPECT_THAT(text, HasSubstr("unmeasured TFLOP/s float32"));
   EXPECT_THAT(text, HasSubstr(" -        -\n"));

@@ -231,6 +231,20 @@ TEST_F(Verify, WhatIsInForceAndNotRunIsNoVerdict) {
   EXPECT_THAT(failed(report), testing::Contains("environment: mode in force"));
 }
 
+TEST_F(Verify, ANarrowTypeInForceIsHeldToItsBounds) {
+  for (const auto& [type, mode, bound] :
+       {std::tuple{"tf32", "reduce-overhead", 0.002}, {"bfloat16", "eager", 0.01}}) {
+    const std::string label = std::string(mode) + " " + type;
+    const Result result =
+        verify({"--precision", type, "--mode", mode, "--only", "accuracy: " + label, "--json"});
+    const json checks = json::parse(result.out)["checks"];
+    ASSERT_FALSE(checks.empty()) << result.out << result.err;
+    EXPECT_EQ(checks[0]["bound"], bound);
+    EXPECT_THAT(std::string(checks[0]["why"]),
+                testing::HasSubstr("documented bound of " + std::string(type)));
+  }
+}
+
 TEST_F(Verify, NameThatNothingReadsAndDamagedPlan) {
   std::filesystem::create_directory(folder_ / "plans");
   std::filesystem::permissions(folder_ / "plans", std::filesystem::perms::owner_all);

@@ -185,6 +185,24 @@ TEST_P(PlanContract, NothingIsAllocatedAfterWarmUp) {
   EXPECT_LE(resident_bytes() - resident, 1 << 20);
 }
 
+TEST(Tf32, IsFloat32OnACpu) {
+  const auto forecast = [](Precision precision) {
+    LoadOptions load;
+    load.precision = precision;
+    load.threads = 1;
+    const std::vector<OwnedSeries> owned = {wave(0, 60, 2), wave(1, 33)};
+    ForecastOptions options;
+    options.horizon = 20;
+    options.num_samples = 4;
+    options.keep_samples = true;
+    return Forecaster(test::make_model(test::spec_config(), false, {}, 1, load))
+        .forecast(views(owned), options);
+  };
+  const auto found = forecast(Precision::tf32);
+  const auto single = forecast(Precision::float32);
+  for (std::size_t i = 0; i < found.size(); ++i) expect_same(found[i], single[i]);
+}
+
 std::string name_of(const testing::TestParamInfo<Setting>& test) {
   return std::string(test.param.precision == Precision::float32 ? "f32" : "bf16") +
          (test.param.eager ? "_eager" : "");

@@ -358,7 +358,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "",
                   "unknown_dtype",
                   {"float8", "", "int8"},
-                  "float32, bfloat16, float64"},
+                  "float32, tf32, bfloat16, float64"},
         Malformed{"Threads",
                   &Flags::threads,
                   "--threads",

@@ -206,6 +206,7 @@ double best_products(CudaWeights weights) {
 DeviceCeilings cuda_ceilings() {
   DeviceCeilings c;
   c.f32_flops = best_products(CudaWeights::f32);  // throws where there is no device
+  c.tf32_flops = best_products(CudaWeights::tf32);
   c.bf16_flops = best_products(CudaWeights::bf16);
   cudaDeviceProp properties{};
   int device = 0, version = 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA backend: float32 activations, float32 or bfloat16 weights, own kernels for everything.
+// In tf32 the products of the layers round operands in float32 to eleven bits where the device has
+// tensor cores for it that we use (Hopper, where both sizes are multiples of four); elsewhere it is
+// float32.
 //
 // Bits: for one weight type and one device architecture, a row's bits depend on that row's inputs
 // alone. A product sums over k in slices of a fixed length, each a chain of fused multiply-adds (or
@@ -14,7 +17,7 @@
 
 namespace toto {
 
-enum class CudaWeights { f32, bf16 };
+enum class CudaWeights { f32, tf32, bf16 };
 
 struct CudaOptions {
   CudaWeights weights = CudaWeights::f32;
@@ -35,6 +38,7 @@ struct DeviceCeilings {
   // Of this backend's own products, the better of two large ones on random data, operations per
   // second (a multiply-add is two). Not the most that the device can do: cuBLAS reaches more.
   double f32_flops = 0;
+  double tf32_flops = 0;
   double bf16_flops = 0;
   double copy_bytes = 0;  // copied within the device: bytes read plus written, per second
 };

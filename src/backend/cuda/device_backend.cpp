@@ -56,7 +56,7 @@ void check(cudaError_t status, const char* what) {
 }
 
 DeviceBackend::DeviceBackend(const CudaOptions& options)
-    : bf16_(options.weights == CudaWeights::bf16), team_(options.threads, false) {
+    : type_(options.weights), team_(options.threads, false) {
   cudaDeviceProp properties{};
   int device = 0;
   check(cudaGetDevice(&device), "device");
@@ -145,7 +145,8 @@ void DeviceBackend::download_bytes(const void* from, std::span<std::uint8_t> to)
 }
 
 Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::int32_t in,
-                                  std::span<const float> bias, Epilogue use, bool bf16) {
+                                  std::span<const float> bias, Epilogue use, CudaWeights type) {
+  const bool bf16 = type == CudaWeights::bf16;
   const bool gated = use == Epilogue::gated;
   const std::int32_t unit = bf16 ? kPitchBf16 : kPitchF32;
   auto matrix = std::make_unique<DeviceMatrix>();
@@ -154,8 +155,9 @@ Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::i
   matrix->pitch = (in + unit - 1) / unit * unit;
   matrix->bf16 = bf16;
   // Whatever the number of rows, so that it changes no bit.
-  matrix->split =
-      !bf16 && stream_.hopper && in % 4 == 0 && out % 4 == 0 && tensor_map_encoder() != nullptr;
+  if (stream_.hopper && in % 4 == 0 && out % 4 == 0 && tensor_map_encoder() != nullptr) {
+    matrix->operands = operands_of(type);
+  }
   const std::size_t rows = static_cast<std::size_t>(matrix->stored);
   const std::size_t count = rows * static_cast<std::size_t>(matrix->pitch);
   std::vector<float> wide(bf16 ? 0 : count, 0.0F);
@@ -175,7 +177,7 @@ Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::i
       biases[static_cast<std::size_t>(row)] = bias[static_cast<std::size_t>(from)];
     }
   }
-  if (matrix->split) {
+  if (matrix->operands != Operands::whole) {
     for (float& v : wide) v = std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) + kHighHalf);
   }
   const void* const packed = bf16 ? static_cast<const void*>(narrow.data()) : wide.data();
@@ -200,13 +202,13 @@ Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::i
 
 Matrix DeviceBackend::upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
                                     std::int32_t in, std::span<const float> bias, Epilogue use) {
-  return keep_matrix(take.get(), out, in, bias, use, bf16_);
+  return keep_matrix(take.get(), out, in, bias, use, type_);
 }
 
 Matrix DeviceBackend::upload_exact_matrix(std::unique_ptr<float[]> take, std::int32_t out,
                                           std::int32_t in, std::span<const float> bias,
                                           Epilogue use) {
-  return keep_matrix(take.get(), out, in, bias, use, false);
+  return keep_matrix(take.get(), out, in, bias, use, CudaWeights::f32);
 }
 
 }  // namespace toto::cuda

@@ -23,7 +23,7 @@ class DeviceBackend final : public Backend, public Recorder {
 
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
   [[nodiscard]] std::size_t element_size() const override { return sizeof(float); }
-  [[nodiscard]] double weight_size() const override { return bf16_ ? 2 : 4; }
+  [[nodiscard]] double weight_size() const override { return bf16() ? 2 : 4; }
   [[nodiscard]] std::string_view isa() const override { return architecture_; }
 
   [[nodiscard]] int workers() const override { return team_.size(); }
@@ -109,8 +109,9 @@ class DeviceBackend final : public Backend, public Recorder {
     void* device = nullptr;
     std::size_t bytes = 0;
   };
+  [[nodiscard]] bool bf16() const { return type_ == CudaWeights::bf16; }
   [[nodiscard]] Matrix keep_matrix(const float* weights, std::int32_t out, std::int32_t in,
-                                   std::span<const float> bias, Epilogue use, bool bf16);
+                                   std::span<const float> bias, Epilogue use, CudaWeights type);
   /// Between pinned memory and the device's: a few bytes by a kernel, more by the copy engine.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
   /// The batch where the device reads it: a recorded one lies there, others are copied.
@@ -118,7 +119,7 @@ class DeviceBackend final : public Backend, public Recorder {
   void predict(const Batch& batch, const Batch* shared, const Prediction& p) const;
   void wait() const;
 
-  bool bf16_;
+  CudaWeights type_;
   mutable ThreadTeam team_;  // of the host
   Stream stream_;
   std::string architecture_;

@@ -49,7 +49,7 @@ ProductArgs product_of(const DeviceMatrix& matrix, const Matrix& w, const void* 
           matrix.in,
           matrix.pitch,
           epilogue,
-          matrix.split};
+          matrix.operands};
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ void DeviceBackend::linear(const Matrix& w, const void* x, void* y, Rows rows,
 
 void DeviceBackend::rms_norm(const void* x, const void* scale, void* y, Rows rows,
                              std::int32_t dim) const {
-  cuda::rms_norm(floats(x), floats(scale), y, bf16_, rows, dim, stream_);
+  cuda::rms_norm(floats(x), floats(scale), y, bf16(), rows, dim, stream_);
 }
 
 void DeviceBackend::norm_linear(const void* x, const void* gain, void* normed, const Matrix& w,
@@ -135,8 +135,8 @@ void DeviceBackend::norm_linear(const void* x, const void* gain, void* normed, c
 
 const void* DeviceBackend::prepare_layers(std::span<const LayerWeights> layers, std::int32_t heads,
                                           std::int32_t head_dim) {
-  if (!LayerStack::possible(layers, heads, head_dim, bf16_, stream_)) return nullptr;
-  return stacks_.emplace_back(std::make_unique<LayerStack>(layers, bf16_)).get();
+  if (!LayerStack::possible(layers, heads, head_dim, type_, stream_)) return nullptr;
+  return stacks_.emplace_back(std::make_unique<LayerStack>(layers, type_)).get();
 }
 
 bool DeviceBackend::layers(const void* stack, const Batch& all, const Batch& last,
@@ -163,13 +163,13 @@ void DeviceBackend::rotary_append(const Batch& batch, const Rotary& rotary, void
 void DeviceBackend::time_attention(const Batch& batch, const void* qkv, const KvLayer& kv,
                                    void* out, std::int32_t heads, std::int32_t head_dim,
                                    bool last_only) const {
-  cuda::time_attention(extent(batch), floats(qkv), kv, out, bf16_, heads, head_dim, last_only,
+  cuda::time_attention(extent(batch), floats(qkv), kv, out, bf16(), heads, head_dim, last_only,
                        stream_);
 }
 
 void DeviceBackend::variate_attention(const Batch& batch, const void* qkv, void* out,
                                       std::int32_t heads, std::int32_t head_dim) const {
-  cuda::variate_attention(extent(batch), floats(qkv), out, bf16_, heads, head_dim, stream_);
+  cuda::variate_attention(extent(batch), floats(qkv), out, bf16(), heads, head_dim, stream_);
 }
 
 void DeviceBackend::gather_last(const Batch& batch, const void* x, void* y,

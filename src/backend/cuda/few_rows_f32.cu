@@ -2,7 +2,8 @@
 // Products in float32 with up to eight rows: the weights are streamed once. Each warp has some
 // slices of k (product.h) of a few outputs: it asks for all its weights at once, before it even
 // knows that the inputs are there, and forms one sum for each (row, output). The sums of the slices
-// are then added in order. Where products are split (split.cuh), a slice here is three of those.
+// are then added in order. Where operands are split or rounded (split.cuh), a slice here is three
+// of those.
 #include "backend/cuda/mma.cuh"
 #include "backend/cuda/norm.cuh"
 #include "backend/cuda/product.h"
@@ -16,6 +17,7 @@ constexpr int kMaxWarps = 16;
 
 constexpr int kSplits = kSlice / kSplitSlice;
 static_assert(kSplits * kSplitSlice == kSlice);
+constexpr int parts_of(Operands o) { return o == Operands::whole ? 1 : kSplits; }
 
 /// Sums of a slice of length `end` for 8 * CW outputs, [row][output] to `part`; fused
 /// multiply-adds. Lanes: 4 pairs of rows by 8 groups of CW outputs.
@@ -53,13 +55,13 @@ __device__ void sum_slice(const float* xs, const float* ws, int end, float* part
 }
 
 /// The same for the slices of split.cuh that lie in one of here: [slice][row][output] to `part`.
-template <int CW>
+template <int CW, Operands O>
 __device__ void sum_splits(const float* xs, const float* ws, float* part) {
   constexpr int kQuads = 2 * kSplits;
   constexpr int kOutputs = 8 * CW;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int at = lane % 8 * kPitch + lane / 8 * 4;
-  SplitInputs<kSplits> x;
+  SplitInputs<kSplits, O> x;
 #pragma unroll
   for (int q = 0; q < kQuads; ++q) {
     std::uint32_t r[4];
@@ -82,14 +84,14 @@ __device__ void sum_splits(const float* xs, const float* ws, float* part) {
 }
 
 /// A block has 8 * CW outputs.
-template <int CW, bool Split>
+template <int CW, Operands O>
 __global__ void __launch_bounds__(32 * kMaxWarps)
     few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
             Rows count, std::int32_t out, std::int32_t in, std::int32_t pitch, Epilogue epilogue,
             int slices, const float* __restrict__ gain) {
   constexpr int kOutputs = 8 * CW;
   constexpr int kQuads = kSlice / 4;
-  constexpr int kParts = Split ? kSplits : 1;  // sums of a slice
+  constexpr int kParts = parts_of(O);  // sums of a slice
   extern __shared__ float4 shared[];
   auto* const memory = reinterpret_cast<float*>(shared);
   float* const ws = memory;                             // [slices][kOutputs][kPitch]
@@ -145,15 +147,15 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     const float* const x0 = xs + s * kFewRows * kPitch;
     const float* const w0 = ws + s * kOutputs * kPitch;
     float* const to = part + s * kParts * kFewRows * kOutputs;
-    if constexpr (Split) {
-      sum_splits<CW>(x0, w0, to);
-    } else {
+    if constexpr (O == Operands::whole) {
       sum_slice<CW>(x0, w0, min(kSlice, in - s * kSlice), to);
+    } else {
+      sum_splits<CW, O>(x0, w0, to);
     }
   }
   __syncthreads();
 
-  const int parts = Split ? (in + kSplitSlice - 1) / kSplitSlice : slices;
+  const int parts = O == Operands::whole ? slices : (in + kSplitSlice - 1) / kSplitSlice;
   const auto total = [&](int r, int o) {
     float sum = 0;
     for (int s = 0; s < parts; ++s) sum += part[(s * kFewRows + r) * kOutputs + o];
@@ -178,11 +180,11 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   }
 }
 
-template <int CW, bool Split>
+template <int CW, Operands O>
 bool run(const ProductArgs& a, const Stream& s) {
-  const auto kernel = few_f32<CW, Split>;
+  const auto kernel = few_f32<CW, O>;
   const int slices = (a.in + kSlice - 1) / kSlice;
-  constexpr int kFloats = (8 * CW + kFewRows) * kPitch + 8 * CW * kFewRows * (Split ? kSplits : 1);
+  constexpr int kFloats = (8 * CW + kFewRows) * kPitch + 8 * CW * kFewRows * parts_of(O);
   const std::size_t bytes = static_cast<std::size_t>(slices) * kFloats * sizeof(float);
   if (bytes > static_cast<std::size_t>(s.shared_bytes)) return false;
   static int allowed = 0;  // of this kernel; the first product sets it
@@ -199,17 +201,25 @@ bool run(const ProductArgs& a, const Stream& s) {
   return true;
 }
 
-template <bool Split>
+template <Operands O>
 bool choose(const ProductArgs& a, const Stream& s) {
   // Wide blocks where there are many outputs: the inputs are read less often.
-  return a.out >= 4096 ? run<3, Split>(a, s) : run<1, Split>(a, s);
+  return a.out >= 4096 ? run<3, O>(a, s) : run<1, O>(a, s);
 }
 
 }  // namespace
 
 bool few_rows_f32(const ProductArgs& a, const Stream& s) {
   if (a.in % 4 != 0) return false;
-  return a.split ? choose<true>(a, s) : choose<false>(a, s);
+  switch (a.operands) {
+    case Operands::whole:
+      return choose<Operands::whole>(a, s);
+    case Operands::split:
+      return choose<Operands::split>(a, s);
+    case Operands::rounded:
+      return choose<Operands::rounded>(a, s);
+  }
+  return false;
 }
 
 }  // namespace toto::cuda

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/product.h"
 #include "backend/cuda/stream.cuh"
 
@@ -19,9 +20,9 @@ class LayerStack {
  public:
   /// Whether this device can take layers of these sizes in one launch.
   static bool possible(std::span<const LayerWeights> layers, std::int32_t heads, std::int32_t d,
-                       bool bf16, const Stream& s);
+                       CudaWeights type, const Stream& s);
   /// Throws std::bad_alloc, Error device_failed (70).
-  LayerStack(std::span<const LayerWeights> layers, bool bf16);
+  LayerStack(std::span<const LayerWeights> layers, CudaWeights type);
   ~LayerStack();
   LayerStack(const LayerStack&) = delete;
   LayerStack& operator=(const LayerStack&) = delete;
@@ -40,7 +41,7 @@ class LayerStack {
  private:
   [[nodiscard]] std::size_t wire_bytes() const;
 
-  bool bf16_;
+  CudaWeights type_;
   std::vector<bool> space_;  // of each layer
   void* layers_ = nullptr;
   void* wires_ = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the kernel of all layers in float32, on tensor cores in split precision (split.cuh).
+// Products of the kernel of all layers in float32, on tensor cores, of operands that are split or
+// rounded (split.cuh).
 // A warp has three slices of each stage, whose inputs it holds in registers as the tensor cores
 // take them; in mlp_out a stage has a quarter of the inputs, and those of the next one are asked
 // for while it is multiplied.
@@ -12,7 +13,8 @@
 
 namespace toto::cuda::layers {
 
-struct Float32 {
+template <Operands O>
+struct OfFloat32 {
   static constexpr int kOutputs = 8;  // of a unit
   static constexpr int kReaders = kWorkers / 32;
   static constexpr int kSlices = kDim / kSplitSlice;  // of kDim inputs
@@ -55,7 +57,7 @@ struct Float32 {
   }
   static __device__ float gated(const float (&v)[kGatedOuts]) { return silu(v[0]) * v[1]; }
 
-  SplitInputs<kOwn> x;
+  SplitInputs<kOwn, O> x;
 
   /// The inputs of product p into registers, in mlp_out the first quarter. All workers.
   __device__ void take(int p, Memory& m, const float* from, const float* gain, int rows) {
@@ -139,12 +141,14 @@ struct Float32 {
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) read |= w[i][0];
     float2 sum[kOwn];
-    x.multiply(sum, w, kHighHalf + ring.release_once(ring_at, read, nothing));
+    x.multiply(sum, w, ring.release_once(ring_at, read, nothing));
     auto* const to = reinterpret_cast<float2*>(m.part) +
                      (first_part + warp * kOwn) * (kFewRows * kOutputs / 2) + lane;
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) to[i * (kFewRows * kOutputs / 2)] = sum[i];
   }
 };
+using Float32 = OfFloat32<Operands::split>;
+using Tf32 = OfFloat32<Operands::rounded>;
 
 }  // namespace toto::cuda::layers

@@ -269,10 +269,10 @@ CUtensorMap describe(const DeviceMatrix& w) {
                     w.weights, 3, sizes, strides, box);
 }
 
-bool fits(const Matrix& m, Product p, bool bf16) {
+bool fits(const Matrix& m, Product p, CudaWeights type) {
   const auto& w = *static_cast<const DeviceMatrix*>(m.weights);
-  return w.bf16 == bf16 && w.split == !bf16 && w.bias != nullptr && w.stored == outs(p) &&
-         w.in == ins(p) && w.pitch == w.in;
+  return w.bf16 == (type == CudaWeights::bf16) && w.operands == operands_of(type) &&
+         w.bias != nullptr && w.stored == outs(p) && w.in == ins(p) && w.pitch == w.in;
 }
 
 template <typename T>
@@ -292,7 +292,7 @@ void run(const Arguments& arguments, const Stream& s) {
 }  // namespace layers
 
 bool LayerStack::possible(std::span<const LayerWeights> stack, std::int32_t heads, std::int32_t d,
-                          bool bf16, const Stream& s) {
+                          CudaWeights type, const Stream& s) {
   using namespace layers;
   constexpr std::size_t kShared = std::max(sizeof(Shared<Float32>), sizeof(Shared<Bfloat16>));
   if (!s.hopper || s.processors < kLeastProcessors || s.processors > kMostProcessors ||
@@ -301,15 +301,15 @@ bool LayerStack::possible(std::span<const LayerWeights> stack, std::int32_t head
   }
   if (stack.size() > kMostLayers || heads != kHeads || d != kHead) return false;
   const bool sizes = std::all_of(stack.begin(), stack.end(), [&](const LayerWeights& l) {
-    return fits(l.qkv, kQkv, bf16) && fits(l.out, kOut, bf16) && fits(l.mlp_in, kMlpIn, bf16) &&
-           fits(l.mlp_out, kMlpOut, bf16);
+    return fits(l.qkv, kQkv, type) && fits(l.out, kOut, type) && fits(l.mlp_in, kMlpIn, type) &&
+           fits(l.mlp_out, kMlpOut, type);
   });
   const bool any_time =
       std::any_of(stack.begin(), stack.end(), [](const LayerWeights& l) { return !l.space; });
   return sizes && any_time && tensor_map_encoder() != nullptr;
 }
 
-LayerStack::LayerStack(std::span<const LayerWeights> stack, bool bf16) : bf16_(bf16) {
+LayerStack::LayerStack(std::span<const LayerWeights> stack, CudaWeights type) : type_(type) {
   using namespace layers;
   std::vector<LayerOnDevice> all(stack.size());
   for (std::size_t i = 0; i < stack.size(); ++i) {
@@ -375,10 +375,16 @@ void LayerStack::run(const Call& call, const Stream& s) const {
     a.values[i] = static_cast<float*>(kv->values);
     ++kv;
   }
-  if (bf16_) {
-    layers::run<layers::Bfloat16>(a, s);
-  } else {
-    layers::run<layers::Float32>(a, s);
+  switch (type_) {
+    case CudaWeights::f32:
+      layers::run<layers::Float32>(a, s);
+      break;
+    case CudaWeights::tf32:
+      layers::run<layers::Tf32>(a, s);
+      break;
+    case CudaWeights::bf16:
+      layers::run<layers::Bfloat16>(a, s);
+      break;
   }
 }
 

@@ -8,10 +8,18 @@
 #include <type_traits>
 
 #include "backend/backend.h"
+#include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/stream.cuh"
 #include "core/philox.h"
 
 namespace toto::cuda {
+
+/// What float32 is multiplied as.
+enum class Operands : std::uint8_t {
+  whole,    // itself
+  split,    // two parts of eleven bits each: split.cuh
+  rounded,  // the first of those alone: tf32
+};
 
 /// A matrix as it lies on the device: [out][pitch], zero beyond `in`. Gated matrices have gates and
 /// values interleaved: one by one in float32, in groups of eight in bfloat16.
@@ -22,18 +30,26 @@ struct DeviceMatrix {
   std::int32_t in = 0;
   std::int32_t pitch = 0;  // elements
   bool bf16 = false;
-  bool split = false;  // float32 that is multiplied as split.cuh says, and stored for it
+  Operands operands = Operands::whole;  // where not whole, it is stored as split.cuh says
 };
 
 /// Sums are formed over k in slices of this length, then over the slices, both in order.
-inline constexpr int kSlice = 96;       // float32, where it is not split
-inline constexpr int kSplitSlice = 32;  // where it is: split.cuh
+inline constexpr int kSlice = 96;       // float32 that is multiplied whole
+inline constexpr int kSplitSlice = 32;  // split or rounded: split.cuh
 inline constexpr int kSliceBf16 = 192;  // bfloat16
 inline constexpr int kPitchF32 = 32;    // pitches are multiples of these
 inline constexpr int kPitchBf16 = 64;
-/// What is added to the bits of weights that are split: half of the last bit of the high part.
+/// What is added to the bits of weights that are split or rounded: half of the last bit of the high
+/// part.
 inline constexpr std::uint32_t kHighHalf = 0x1000U;
 inline constexpr int kFewRows = 8;  // up to here the weights are streamed
+
+/// How Hopper multiplies matrices of this type, whatever the number of rows.
+constexpr Operands operands_of(CudaWeights type) {
+  return type == CudaWeights::f32    ? Operands::split
+         : type == CudaWeights::tf32 ? Operands::rounded
+                                     : Operands::whole;
+}
 
 /// One product. `out`: the first so many rows of W.
 struct ProductArgs {
@@ -44,7 +60,7 @@ struct ProductArgs {
   Rows rows;
   std::int32_t out, stored, in, pitch;  // stored: rows of W that are there, out or more
   Epilogue epilogue;
-  bool split = false;
+  Operands operands = Operands::whole;
   const float* gain = nullptr;  // x is to be normed first: only few rows, only kNormedWidth
 };
 inline constexpr std::int32_t kNormedWidth = 768;  // of the published model
@@ -54,7 +70,8 @@ TOTO_HOST_DEVICE constexpr std::int32_t padded_bf16(std::int32_t width) {
   return (width + 7) / 8 * 8;
 }
 
-/// x and y in float32. Of a matrix that is split only those below; many_rows_f32() takes any sizes.
+/// x and y in float32. Of a matrix that is not multiplied whole only those below; many_rows_f32()
+/// then takes any sizes.
 void product_f32(const ProductArgs& args, const Stream& stream);
 bool few_rows_f32(const ProductArgs& args, const Stream& stream);   // false: not for these sizes
 bool many_rows_f32(const ProductArgs& args, const Stream& stream);  // or not on this device

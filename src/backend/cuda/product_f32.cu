@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in float32 with many rows where they are not split (split.cuh): tiles are copied to
-// shared memory a step ahead, fused multiply-adds on the cores, true float32 throughout. Every
+// Products in float32 with many rows that are multiplied whole: tiles are copied to shared memory a
+// step ahead, fused multiply-adds on the cores, true float32 throughout. Every
 // output is summed as product.h says, so the tile's shape changes no bit.
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in float32 with many rows on Hopper's tensor cores, of operands that are split in two;
-// split.cuh says how and in which order. Tiles come as in product_bf16_sm90a.cu: the copy engine
-// brings them some steps ahead, and blocks stay and take tile after tile. Weights are split once
-// for a block, by warps of their own; rows by the warps that multiply them, in registers.
+// Products in float32 with many rows on Hopper's tensor cores, of operands that are split in two or
+// rounded; split.cuh says how and in which order. Tiles come as in product_bf16_sm90a.cu: the copy
+// engine brings them some steps ahead, and blocks stay and take tile after tile. Weights are split
+// once for a block, by warps of their own; rows by the warps that multiply them, in registers.
 #include <cstddef>
 
 #include "backend/cuda/finish.cuh"
@@ -19,11 +19,13 @@ constexpr int kSplitters = 3;  // warps that split weights
 static_assert(kDepth * sizeof(float) == 128);
 
 /// Tiles of kGroupRows by N outputs.
-template <int N>
+template <int N, Operands O>
 struct Shape {
+  static constexpr bool kSplits = O == Operands::split;
   static constexpr int kX = kGroupRows * kDepth;  // floats of a stage
   static constexpr int kW = N * kDepth;
-  static constexpr int kStageBytes = (kX + 2 * kW) * 4;
+  static constexpr int kLow = kSplits ? kW : 0;  // low parts of weights
+  static constexpr int kStageBytes = (kX + kW + kLow) * 4;
   static constexpr int kStages = kTileBytes / kStageBytes < 8 ? kTileBytes / kStageBytes : 8;
   static constexpr int kBytes = kTileAlignment + kStages * (kStageBytes + 3 * 8);
 };
@@ -104,21 +106,21 @@ __device__ void finish_singly(const float (&sum)[N / 2], const float* __restrict
   }
 }
 
-template <int N, Epilogue E, bool Fours>
+template <int N, Epilogue E, bool Fours, Operands O>
 __global__ void __launch_bounds__(kGroupThreads, 1)
     group_f32(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
               const float* __restrict__ bias, float* y, Rows count, std::int32_t out,
               std::int32_t in) {
-  using S = Shape<N>;
+  using S = Shape<N, O>;
   extern __shared__ std::byte memory[];
   std::byte* const aligned =
       memory + (kTileAlignment - shared_address(memory) % kTileAlignment) % kTileAlignment;
   auto* const xs = reinterpret_cast<float*>(aligned);  // [kStages][kGroupRows][kDepth]
   float* const ws = xs + S::kStages * S::kX;           // [kStages][N][kDepth]
   float* const ls = ws + S::kStages * S::kW;           // the same of low parts
-  auto* const full = reinterpret_cast<std::uint64_t*>(ls + S::kStages * S::kW);  // [kStages]
-  std::uint64_t* const split = full + S::kStages;                                // [kStages]
-  std::uint64_t* const empty = split + S::kStages;                               // [kStages]
+  auto* const full = reinterpret_cast<std::uint64_t*>(ls + S::kStages * S::kLow);  // [kStages]
+  std::uint64_t* const split = full + S::kStages;                                  // [kStages]
+  std::uint64_t* const empty = split + S::kStages;                                 // [kStages]
   const std::int32_t out_tiles = (out + N - 1) / N;
   const std::int32_t steps = (in + kDepth - 1) / kDepth;
   const auto first = static_cast<std::int32_t>(blockIdx.x);
@@ -143,14 +145,14 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
   if (thread / 128 == kGroups) {
     give_registers<kRegistersBringing>();
     const int splitter = thread - 128 * kGroups - 32;
-    if (splitter >= 0) {
+    if (S::kSplits && splitter >= 0) {
       // Low parts of a stage may be written once it is full again: it was not copied to before all
       // that multiply had done with it, low parts and all. And no copy runs over weights that are
       // still being split: those that multiply wait for all that split.
       for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
         for (std::int32_t step = 0; step < steps; ++step, at.advance()) {
           wait_barrier(full + at.stage, at.parity);
-          split_weights<N>(ws + at.stage * S::kW, ls + at.stage * S::kW, splitter);
+          split_weights<N>(ws + at.stage * S::kW, ls + at.stage * S::kLow, splitter);
           publish_tile();
           __syncwarp();
           if (splitter % 32 == 0) arrive(split + at.stage);
@@ -181,7 +183,7 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
       for (int k = 0; k < kEights; ++k) {
         load_matrices(x[k], xs + at.stage * S::kX + (lane_at ^ k * 8));
       }
-      wait_barrier(split + at.stage, at.parity);
+      if constexpr (S::kSplits) wait_barrier(split + at.stage, at.parity);
     };
     for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
       float sum[N / 2] = {};
@@ -197,19 +199,23 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
           for (int i = 0; i < 4; ++i) split_input(x[k][i], high[k][i], low[k][i]);
         }
         const std::uint64_t w = tile_descriptor(ws + at.stage * S::kW);
-        const std::uint64_t w_low = tile_descriptor(ls + at.stage * S::kW);
         begin_steps();
+        if constexpr (S::kSplits) {
 #pragma unroll
-        for (int k = 0; k < kEights; ++k) {
-          multiply_add_group<N>(rest, low[k], w + k * kDescriptorStep, k);
+          for (int k = 0; k < kEights; ++k) {
+            multiply_add_group<N>(rest, low[k], w + k * kDescriptorStep, k);
+          }
         }
 #pragma unroll
         for (int k = 0; k < kEights; ++k) {
           multiply_add_group<N>(slice, high[k], w + k * kDescriptorStep, k);
         }
+        if constexpr (S::kSplits) {
+          const std::uint64_t w_low = tile_descriptor(ls + at.stage * S::kLow);
 #pragma unroll
-        for (int k = 0; k < kEights; ++k) {
-          multiply_add_group<N>(rest, high[k], w_low + k * kDescriptorStep, 1);
+          for (int k = 0; k < kEights; ++k) {
+            multiply_add_group<N>(rest, high[k], w_low + k * kDescriptorStep, 1);
+          }
         }
         commit_steps();
         const int stage = at.stage;
@@ -218,7 +224,9 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
         wait_steps<0>();
         if (lane == 0) arrive(empty + stage);
 #pragma unroll
-        for (int i = 0; i < N / 2; ++i) sum[i] += slice[i] + rest[i];
+        for (int i = 0; i < N / 2; ++i) {
+          sum[i] += S::kSplits ? slice[i] + rest[i] : slice[i];
+        }
       }
       const std::int32_t row = tile / out_tiles * kGroupRows + thread / 32 * 16;
       const std::int32_t out0 = tile % out_tiles * N;
@@ -233,10 +241,10 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
   }
 }
 
-template <int N, Epilogue E, bool Fours = true>
+template <int N, Epilogue E, Operands O, bool Fours = true>
 void run(const ProductArgs& a, const Stream& s) {
-  using S = Shape<N>;
-  const auto kernel = group_f32<N, E, Fours>;
+  using S = Shape<N, O>;
+  const auto kernel = group_f32<N, E, Fours, O>;
   static const bool ready = [&] {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
           "shared memory");
@@ -249,21 +257,32 @@ void run(const ProductArgs& a, const Stream& s) {
                static_cast<float*>(a.y), a.rows, a.out, a.in);
 }
 
-template <Epilogue E>
+template <Epilogue E, Operands O>
 void choose(const ProductArgs& a, const Stream& s) {
   if (E != Epilogue::gated && a.out % 4 != 0) {
-    run<32, E, false>(a, s);
+    run<32, E, O, false>(a, s);
     return;
   }
-  with_best_width<96, 64, 32>(a.out, a.rows.count, s, [&](auto width) { run<width(), E>(a, s); });
+  const auto with_width = [&](auto width) { run<width(), E, O>(a, s); };
+  if constexpr (O == Operands::split) {
+    with_best_width<96, 64, 32>(a.out, a.rows.count, s, with_width);
+  } else {
+    with_best_width<128, 96, 64, 32>(a.out, a.rows.count, s, with_width);
+  }
 }
 
 }  // namespace
 
 bool many_rows_f32(const ProductArgs& a, const Stream& s) {
-  if (!a.split) return false;
+  if (a.operands == Operands::whole) return false;
   if (a.rows.count == 0) return true;
-  with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });
+  with_epilogue(a.epilogue, [&](auto epilogue) {
+    if (a.operands == Operands::split) {
+      choose<epilogue(), Operands::split>(a, s);
+    } else {
+      choose<epilogue(), Operands::rounded>(a, s);
+    }
+  });
   return true;
 }
 

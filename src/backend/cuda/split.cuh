@@ -3,7 +3,8 @@
 // float32. Every operand is split into a high part, rounded to eleven bits, and the rest, the low
 // part, of which the first eleven bits are taken. Of the four products of parts, low by low is
 // below 2^-22 of the whole and is left out. What is lost so has either sign and is no more than
-// what products and sums in float32 lose to rounding.
+// what products and sums in float32 lose to rounding. Where operands are only rounded (tf32), the
+// first of the four products is all there is.
 //
 // An output is formed over k in slices of kSplitSlice, zero beyond `in`. A slice has two chains of
 // steps of eight k, each beginning at zero: high x by high w over the slice's k; and low x by high
@@ -36,25 +37,27 @@ __device__ inline std::uint32_t low_weight(std::uint32_t stored, std::uint32_t h
 }
 
 /// Inputs of up to eight rows over `S` slices as a first operand, high parts in its first eight
-/// rows and low parts in the others: of 16 k from 16 q on a lane has those 4 i + lane % 4, i =
-/// 0..3, of row lane / 4.
-template <int S>
+/// rows and in the others low parts, or nothing where inputs are only rounded: of 16 k from 16 q on
+/// a lane has those 4 i + lane % 4, i = 0..3, of row lane / 4.
+template <int S, Operands O>
 class SplitInputs {
+  static_assert(O != Operands::whole);
+
  public:
   static constexpr int kQuads = 2 * S;
 
   __device__ void set(int q, const uint4& x) {
-    split_input(x.x, part_[q][0][0], part_[q][0][1]);
-    split_input(x.y, part_[q][0][2], part_[q][0][3]);
-    split_input(x.z, part_[q][1][0], part_[q][1][1]);
-    split_input(x.w, part_[q][1][2], part_[q][1][3]);
+    set_part(x.x, part_[q][0][0], part_[q][0][1]);
+    set_part(x.y, part_[q][0][2], part_[q][0][3]);
+    set_part(x.z, part_[q][1][0], part_[q][1][1]);
+    set_part(x.w, part_[q][1][2], part_[q][1][3]);
   }
   /// The slices' sums with eight outputs, whose weights lie as the inputs do: of row lane / 4 and
-  /// outputs 2 (lane % 4) + 0, 1. `half` is kHighHalf; it is not needed at once.
+  /// outputs 2 (lane % 4) + 0, 1. `nothing` is zero; where inputs are split it is not needed at
+  /// once.
   __device__ void multiply(float2 (&sum)[S], const std::uint32_t (&w)[kQuads][4],
-                           std::uint32_t half = kHighHalf) const {
+                           std::uint32_t nothing = 0) const {
     float high[S][4] = {};
-    float rest[S][4] = {};
     const auto steps = [&](float(&to)[S][4], const auto& part_of) {
 #pragma unroll
       for (int k = 0; k < kSplitSlice / 8; ++k) {
@@ -66,6 +69,14 @@ class SplitInputs {
         }
       }
     };
+    if constexpr (O == Operands::rounded) {
+      steps(high, [&](std::uint32_t v) { return v + nothing; });
+#pragma unroll
+      for (int s = 0; s < S; ++s) sum[s] = {high[s][0], high[s][1]};
+      return;
+    }
+    float rest[S][4] = {};
+    const std::uint32_t half = kHighHalf + nothing;
     steps(high, [](std::uint32_t v) { return v; });
 #pragma unroll
     for (int s = 0; s < S; ++s) {  // high x goes on where low x has come to
@@ -78,6 +89,11 @@ class SplitInputs {
   }
 
  private:
+  static __device__ void set_part(std::uint32_t x, std::uint32_t& high, std::uint32_t& low) {
+    split_input(x, high, low);
+    if constexpr (O == Operands::rounded) low = 0;
+  }
+
   std::uint32_t part_[kQuads][2][4];
 };
 

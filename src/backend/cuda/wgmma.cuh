@@ -84,7 +84,7 @@ __device__ inline void multiply_add_group(float (&c)[N / 2], std::uint64_t a, st
 template <int N>
 __device__ inline void multiply_add_group(float (&c)[N / 2], const std::uint32_t (&a)[4],
                                           std::uint64_t b, int more) {
-  static_assert(N == 32 || N == 64 || N == 96);
+  static_assert(N == 32 || N == 64 || N == 96 || N == 128);
   if constexpr (N == 32) {
     asm volatile(TOTO_STEP_TF32("m64n32k8", TOTO_NAMES_16_0, "{%16,%17,%18,%19}, %20", "%21")
                  : TOTO_FLOATS_8(c, 0), TOTO_FLOATS_8(c, 8)
@@ -93,9 +93,13 @@ __device__ inline void multiply_add_group(float (&c)[N / 2], const std::uint32_t
     asm volatile(TOTO_STEP_TF32("m64n64k8", TOTO_NAMES_32, "{%32,%33,%34,%35}, %36", "%37")
                  : TOTO_FLOATS_32(c, 0)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more));
-  } else {
+  } else if constexpr (N == 96) {
     asm volatile(TOTO_STEP_TF32("m64n96k8", TOTO_NAMES_48, "{%48,%49,%50,%51}, %52", "%53")
                  : TOTO_FLOATS_32(c, 0), TOTO_FLOATS_8(c, 32), TOTO_FLOATS_8(c, 40)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more));
+  } else {
+    asm volatile(TOTO_STEP_TF32("m64n128k8", TOTO_NAMES_64, "{%64,%65,%66,%67}, %68", "%69")
+                 : TOTO_FLOATS_32(c, 0), TOTO_FLOATS_32(c, 32)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more));
   }
 }
