@@ -3,8 +3,8 @@
 // when it ends. The program stays as it is. With CUPTI, which is in NVIDIA's toolkit and in the
 // PyPI package nvidia-cuda-cupti:
 //
-//   g++ -std=c++20 -shared -fPIC -I $CUPTI/include -I $CUDA/include bench/api_calls.cpp
-//       $CUPTI/lib/libcupti.so.13 -o build/libapi_calls.so
+//   flags="-I $CUPTI/include -I $CUDA/include $CUPTI/lib/libcupti.so.13"
+//   g++ -std=c++20 -shared -fPIC bench/api_calls.cpp $flags -o build/libapi_calls.so
 //   CUDA_INJECTION64_PATH=build/libapi_calls.so toto bench a --device cuda --runs 50
 #include <cupti.h>
 

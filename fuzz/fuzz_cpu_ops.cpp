@@ -46,8 +46,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   toto::cpu::CpuBackend backend(setup.isa, setup.weights, threads);
   const std::size_t used = size < 8 ? size : 8;
   Dice dice(seed, {bytes + used, size - used});
-  const std::string wrong =
-      check.check(dice, {backend, *exact, *single, setup.weights == toto::CpuWeights::bf16});
+  const std::string wrong = check.check(
+      dice, {backend, *exact, *single,
+             setup.weights == toto::CpuWeights::bf16 ? toto::differential::Rounds::to_bf16
+                                                     : toto::differential::Rounds::nothing});
   if (!wrong.empty()) {
     std::fprintf(stderr, "%s on %s with %d threads: %s\n", check.name,
                  std::string(toto::cpu::isa_name(setup.isa)).c_str(), threads, wrong.c_str());

@@ -199,12 +199,14 @@ void scaler(benchmark::State& state) {  // samples, variates: one patch each
   const Memory scaled(count);
   const Memory loc(count);
   const Memory scale(count);
+  const Memory last_loc(elements(w.batch.lanes, kPatch));
+  const Memory last_scale(elements(w.batch.lanes, kPatch));
   const std::vector<std::uint8_t> mask(count, 1);
   std::vector<ScalerState> states(static_cast<std::size_t>(w.batch.lanes));
   for (auto _ : state) {
     backend(CpuWeights::f32)
-        .scale(w.batch, spec, x.at(), mask.data(), states.data(), scaled.at(), loc.at(),
-               scale.at());
+        .scale(w.batch, spec, x.at(), mask.data(), states.data(),
+               {scaled.at(), loc.at(), scale.at(), last_loc.at(), last_scale.at()});
   }
   report_share(state, w.batch.rows);
 }

@@ -115,6 +115,7 @@ void add_bench(CLI::App& app, Session& session) {
       "and % memory of the measured rate of copies within it, both of the time on the device.",
       "  toto bench\n"
       "  toto bench a b c --mode eager,default,reduce-overhead --dtype float32,bfloat16\n"
+      "  toto bench a b c --device cuda --dtype float32,tf32,bfloat16\n"
       "  toto bench 50x1x512x7x4096 --json > now.json\n"
       "  toto bench a --compare before.json\n");
   command->add_option("workloads", request->workloads,

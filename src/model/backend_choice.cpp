@@ -20,7 +20,7 @@ std::shared_ptr<Backend> make_backend(const LoadOptions& options) {
   if (options.backend == "cpu") {
     if (wide) {
       throw Error(ExitStatus::usage, "unsupported_precision", "the cpu backend has no float64", {},
-                  "use float32 or bfloat16, or the reference backend");
+                  "use float32, tf32 or bfloat16, or the reference backend");
     }
     return make_cpu_backend(
         {options.threads, narrow ? CpuWeights::bf16 : CpuWeights::f32, options.isa,

@@ -95,7 +95,7 @@ Check compare_quantiles(Experiment& e, const Subject& subject, const std::vector
       "quantiles 0.1 to 0.9 of {} windows: {:.2g} to eager, {:.2g} to float64 (eager: {:.2g}); MAE "
       "{:.6g}, eager {:.6g}",
       e.windows().all.size(), to_eager, to_exact, its, s.mae, base.mae);
-  if (is_narrow(subject.precision)) {
+  if (is_narrow(subject.precision, e.options.load.backend)) {
     return measured("walk-forward", "mean difference of quantiles to eager float32", to_eager,
                     narrow_bounds(subject.precision).mean, "of scale",
                     fmt::format("documented bound of {}; {}", word(subject.precision), why));

@@ -159,7 +159,7 @@ std::vector<Check> mode_is_eager(Experiment& e, const Subject& subject) {
   std::vector<Check> checks;
   const std::vector<Case>& cases = e.cases();
   const Model& model = e.model(subject);
-  const bool wide = !is_narrow(subject.precision);
+  const bool wide = !is_narrow(subject.precision, e.options.load.backend);
   const Distance conditioned = conditioning(e);
   Distance mine, its;  // the largest distances to float64 of all cases
   for (std::size_t i = 0; i < cases.size(); ++i) {

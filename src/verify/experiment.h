@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/atomic_file.h"
@@ -81,8 +82,9 @@ class Experiment {
 
 /// Types that round more than float32 does, each with how far it may be from `eager` float32 where
 /// nothing has been drawn, in units of scale: docs/production.md, "How close modes are".
-[[nodiscard]] constexpr bool is_narrow(Precision type) {
-  return type == Precision::tf32 || type == Precision::bfloat16;
+/// Tf32 is one on a GPU; on a CPU it is float32 and held to be.
+[[nodiscard]] constexpr bool is_narrow(Precision type, std::string_view backend) {
+  return type == Precision::bfloat16 || (type == Precision::tf32 && backend == "cuda");
 }
 struct NarrowBounds {
   double mean, largest;

@@ -11,6 +11,7 @@
 #include "forecast/engine.h"
 #include "model/backend_choice.h"
 #include "model/toto1.h"
+#include "toto/settings.hpp"
 #include "toto/verify.hpp"
 #include "verify/compare.h"
 #include "verify/golden_case.h"
@@ -340,7 +341,7 @@ bool GoldenReport::holds() const {
 GoldenReport verify_golden(std::span<const std::string> folders, const LoadOptions& options) {
   GoldenReport report;
   report.backend = options.backend;
-  report.precision = options.precision == Precision::float64 ? "float64" : "float32";
+  report.precision = word(options.precision);
   for (const std::string& folder : folders) {
     const auto start = std::chrono::steady_clock::now();
     const GoldenFolder g = read_golden_folder(folder);

@@ -3,6 +3,10 @@
 // depend on how many rows there are. Skipped where there is no device.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
+#include <limits>
+
 #include "backend/cuda/cuda_backend.h"
 #include "differential_ops.h"
 #include "toto/error.hpp"
@@ -95,6 +99,36 @@ TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
           ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin()))
               << out << "x" << in << ", " << rows << " rows, epilogue " << static_cast<int>(use)
               << ", type " << static_cast<int>(weights);
+        }
+      }
+    }
+  }
+}
+
+// What is not finite among the inputs of a row is seen in all its outputs, and in no other row's.
+TEST(CudaBits, WhatIsNotFiniteStays) {
+  const std::string why = cuda_unavailable();
+  if (!why.empty()) GTEST_SKIP() << why;
+  constexpr std::int32_t kOut = 96, kIn = 768;
+  std::uint32_t bits = 0x7FFFFFFF;  // the NaN that a GPU makes
+  float nan = 0;
+  std::memcpy(&nan, &bits, sizeof nan);
+  for (const CudaWeights weights : {CudaWeights::f32, CudaWeights::tf32}) {
+    const auto backend = make_cuda_backend({weights, 1});
+    const std::vector<float> ones(static_cast<std::size_t>(kOut) * kIn, 1.0F);
+    const Matrix m =
+        backend->upload_matrix(differential::copy_of(ones), kOut, kIn, {}, Epilogue::store);
+    for (const float odd : {nan, -nan, std::numeric_limits<float>::infinity()}) {
+      for (const std::int32_t rows : {2, 100}) {
+        std::vector<float> x(static_cast<std::size_t>(rows) * kIn, 0.5F);
+        x[5] = odd;
+        const differential::Memory from(*backend, x);
+        const differential::Memory y(*backend, static_cast<std::size_t>(rows) * kOut);
+        backend->linear(m, from.at(), y.at(), rows, Epilogue::store);
+        const std::vector<double> found = y.read();
+        for (std::size_t i = 0; i < kOut; ++i) {
+          ASSERT_FALSE(std::isfinite(found[i])) << rows << " rows, " << odd;
+          ASSERT_EQ(found[kOut + i], 0.5 * kIn) << rows << " rows, " << odd;
         }
       }
     }

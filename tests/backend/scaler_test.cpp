@@ -2,6 +2,7 @@
 // The worked examples of spec A4 on the reference backend.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -35,6 +36,11 @@ Scaled run(Backend& be, ScalerSpec spec, std::vector<float> values, std::vector<
   be.download(memory[1], s.x);
   be.download(memory[2], s.loc);
   be.download(memory[3], s.scale);
+  std::vector<double> last_loc(4), last_scale(4);
+  be.download(memory[4], last_loc);
+  be.download(memory[5], last_scale);
+  EXPECT_TRUE(std::equal(last_loc.begin(), last_loc.end(), s.loc.end() - 4));
+  EXPECT_TRUE(std::equal(last_scale.begin(), last_scale.end(), s.scale.end() - 4));
   for (void* m : memory) be.release(m);
   return s;
 }

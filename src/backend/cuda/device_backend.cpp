@@ -186,17 +186,18 @@ Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::i
       std::move(matrix));  // first: what there is of it is freed if there is no more
   DeviceMatrix& kept = *matrices_.back();
   check(cudaMalloc(&kept.weights, bytes), "weights");
+  if (!bias.empty()) {
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, rows * sizeof(float)), "weights");
+    kept.bias = static_cast<float*>(memory);
+  }
   // In the order of the stream: a copy outside it may still be under way when it has returned.
   const auto send = [&](void* to, const void* from, std::size_t size) {
     check(cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, stream_.stream), "weights");
   };
   send(kept.weights, packed, bytes);
-  if (!bias.empty()) {
-    void* memory = nullptr;
-    check(cudaMalloc(&memory, rows * sizeof(float)), "weights");
-    kept.bias = static_cast<float*>(memory);
-    send(memory, biases.data(), rows * sizeof(float));
-  }
+  if (!bias.empty()) send(kept.bias, biases.data(), rows * sizeof(float));
+  check(cudaStreamSynchronize(stream_.stream), "weights");  // what is sent ends here
   return {&kept, kept.bias, out, in};
 }
 

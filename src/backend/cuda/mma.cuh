@@ -35,6 +35,13 @@ __device__ inline void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/// Rounded to the eleven bits that tensor cores look at, ties away from zero; NaN stays NaN.
+__device__ inline std::uint32_t to_tf32(float v) {
+  std::uint32_t r = 0;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(v));
+  return r;
+}
+
 /// Operands are float32 of which the low thirteen bits are not looked at.
 __device__ inline void multiply_add_tf32(float& c0, float& c1, float& c2, float& c3,
                                          std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,

@@ -196,7 +196,13 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
 #pragma unroll
         for (int k = 0; k < kEights; ++k) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) split_input(x[k][i], high[k][i], low[k][i]);
+          for (int i = 0; i < 4; ++i) {
+            if constexpr (S::kSplits) {
+              split_input(x[k][i], high[k][i], low[k][i]);
+            } else {
+              high[k][i] = to_tf32(__uint_as_float(x[k][i]));
+            }
+          }
         }
         const std::uint64_t w = tile_descriptor(ws + at.stage * S::kW);
         begin_steps();

@@ -6,9 +6,9 @@
 // what products and sums in float32 lose to rounding. Where operands are only rounded (tf32), the
 // first of the four products is all there is.
 //
-// An output is formed over k in slices of kSplitSlice, zero beyond `in`. A slice has two chains of
-// steps of eight k, each beginning at zero: high x by high w over the slice's k; and low x by high
-// w, going on with high x by low w. (Tensor cores cut sums off instead of rounding them, so chains
+// An output is formed over k in slices of kSplitSlice, zero beyond `in`. A slice has two chains (in
+// tf32 only the first) of steps of eight k, each beginning at zero: high x by high w over the
+// slice's k; and low x by high w, going on with high x by low w. (Tensor cores cut sums off instead of rounding them, so chains
 // are short, and small terms stay among themselves.) The two are added, and the slices in order, to
 // zero. Whatever the kernel, this is the order, so that the number of rows changes no bit.
 #pragma once
@@ -90,8 +90,12 @@ class SplitInputs {
 
  private:
   static __device__ void set_part(std::uint32_t x, std::uint32_t& high, std::uint32_t& low) {
-    split_input(x, high, low);
-    if constexpr (O == Operands::rounded) low = 0;
+    if constexpr (O == Operands::split) {
+      split_input(x, high, low);
+    } else {
+      high = to_tf32(__uint_as_float(x));
+      low = 0;
+    }
   }
 
   std::uint32_t part_[kQuads][2][4];

@@ -14,12 +14,6 @@
 
 namespace toto::cuda::attend {
 
-__device__ inline std::uint32_t to_tf32(float v) {
-  std::uint32_t r = 0;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(v));
-  return r;
-}
-
 __device__ inline uint4 rounded(const float4& v) {
   return {to_tf32(v.x), to_tf32(v.y), to_tf32(v.z), to_tf32(v.w)};
 }
