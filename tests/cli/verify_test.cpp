@@ -238,11 +238,14 @@ TEST_F(Verify, ATypeInForceIsHeldToItsBounds) {
     const char* why;
   };
   for (const Held& held : {Held{"tf32", "reduce-overhead", 1e-6, "absolute criterion"},
+                           Held{"float32", "eager", 1e-6, "absolute criterion"},
                            Held{"bfloat16", "eager", 0.01, "documented bound of bfloat16"}}) {
     const Result result = verify({"--precision", held.type, "--mode", held.mode, "--only",
                                   "accuracy: " + held.mode + " " + held.type, "--json"});
     const json checks = json::parse(result.out)["checks"];
     ASSERT_FALSE(checks.empty()) << result.out << result.err;
+    const auto same = [&](const json& c) { return c["name"] == checks[0]["name"]; };
+    EXPECT_EQ(std::count_if(checks.begin(), checks.end(), same), 1);
     EXPECT_EQ(checks[0]["bound"], held.bound);
     EXPECT_EQ(checks[0]["verdict"], "holds");
     EXPECT_THAT(std::string(checks[0]["why"]), testing::HasSubstr(held.why));
