@@ -2,6 +2,8 @@
 // Values of flags: strict decimal numbers, quantile levels, and the nearest known name.
 #include "cli/arguments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -36,6 +38,19 @@ std::uint64_t parse_whole(std::string_view text, std::string_view where, std::st
     throw Error(ExitStatus::usage, code,
                 "expected a whole number from " + std::to_string(least) + " to " +
                     std::to_string(most) + ", found " + quoted(text),
+                where);
+  }
+  return value;
+}
+
+double parse_number(std::string_view text, std::string_view where, std::string_view code,
+                    double least, double most) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || at != end || !(value >= least) || !(value <= most)) {
+    throw Error(ExitStatus::usage, code,
+                fmt::format("expected a number from {} to {}, found {}", least, most, quoted(text)),
                 where);
   }
   return value;

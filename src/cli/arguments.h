@@ -2,7 +2,6 @@
 // Values of flags and of their twins in the environment: strict, and errors that name the flag.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/flags.h"
 #include "toto/error.hpp"
 
 namespace toto::cli {
@@ -18,6 +18,10 @@ namespace toto::cli {
 /// with `code`.
 std::uint64_t parse_whole(std::string_view text, std::string_view where, std::string_view code,
                           std::uint64_t least, std::uint64_t most);
+
+/// A decimal number in [least, most]; likewise.
+double parse_number(std::string_view text, std::string_view where, std::string_view code,
+                    double least, double most);
 
 /// Comma-separated quantile levels, each in (0, 1), sorted, without repeats. Throws Error (2):
 /// invalid_quantile.
@@ -41,31 +45,44 @@ inline std::string_view first_name(std::string_view flag) { return flag.substr(0
 
 /// A flag whose value is a whole number within limits; `code` is that of the error.
 template <typename T>
-CLI::Option* add_whole(CLI::App& command, const std::string& flag, T& value, std::uint64_t least,
-                       std::uint64_t most, const std::string& code, const std::string& help) {
+Flag add_whole(const Command& command, const std::string& flag, T& value, std::uint64_t least,
+               std::uint64_t most, const std::string& code, const std::string& help) {
   return command
-      .add_option_function<std::string>(
+      .add_option_function(
           flag,
           [&value, flag, least, most, code](const std::string& text) {
             value = static_cast<T>(parse_whole(text, first_name(flag), code, least, most));
           },
           help)
-      ->type_name("N");
+      .type_name("N");
+}
+
+/// A flag whose value is a number within limits; `code` is that of the error.
+template <typename T>
+Flag add_number(const Command& command, const std::string& flag, T& value, double least,
+                double most, const std::string& code, const std::string& help) {
+  return command
+      .add_option_function(
+          flag,
+          [&value, flag, least, most, code](const std::string& text) {
+            value = parse_number(text, first_name(flag), code, least, most);
+          },
+          help)
+      .type_name("X");
 }
 
 /// A flag whose value is one of a few words.
 template <typename T>
-CLI::Option* add_choice(CLI::App& command, const std::string& flag, T& value,
-                        std::vector<std::pair<std::string_view, T>> choices,
-                        const std::string& help) {
+Flag add_choice(const Command& command, const std::string& flag, T& value,
+                std::vector<std::pair<std::string_view, T>> choices, const std::string& help) {
   return command
-      .add_option_function<std::string>(
+      .add_option_function(
           flag,
           [&value, flag, choices](const std::string& text) {
             value = parse_choice<T>(text, first_name(flag), choices);
           },
           help)
-      ->type_name("WORD");
+      .type_name("WORD");
 }
 
 /// The name of `known` that is fewest edits away from `name`; empty where all are too far.

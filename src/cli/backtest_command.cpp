@@ -119,47 +119,35 @@ ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
   return result.errors.empty() ? ExitStatus::ok : ExitStatus::bad_data;
 }
 
-void add_result_options(CLI::App& command, BacktestRequest& request) {
+void add_result_options(const Command& command, BacktestRequest& request) {
   constexpr const char* group = "Results";
   command.add_option("--out,-o", request.out, "The folder of the results (default: backtest)")
-      ->type_name("DIR")
-      ->group(group);
+      .type_name("DIR")
+      .group(group);
   command
       .add_option("--cache-dir", request.cache_dir,
                   "Where predictions are kept, for the next run (default: OUT/cache)")
-      ->type_name("DIR")
-      ->group(group);
-  command.add_flag("--no-cache", request.no_cache, "Keep no predictions, use none")->group(group);
+      .type_name("DIR")
+      .group(group);
+  command.add_flag("--no-cache", request.no_cache, "Keep no predictions, use none").group(group);
   command
       .add_flag("--trade", request.trade,
                 "Add what a simple long, flat or short strategy would have made: an illustration")
-      ->group(group);
-  command
-      .add_option_function<std::string>(
-          "--fee",
-          [&request](const std::string& text) {
-            request.fee = parse_number(text, "--fee", "invalid_fee", 0, 1);
-          },
-          "Of the value traded (default: 0.0005, 0.001 for symbols that trade every day)")
-      ->type_name("X")
-      ->group(group);
-  command
-      .add_option_function<std::string>(
-          "--dead-zone",
-          [&request](const std::string& text) {
-            request.dead_zone = parse_number(text, "--dead-zone", "invalid_dead_zone", 0, 1);
-          },
-          "No position where the forecast moves less than that share (default 0)")
-      ->type_name("X")
-      ->group(group);
-  command.add_flag("--json", request.json, "Print summary.json to standard output")->group(group);
+      .group(group);
+  add_number(command, "--fee", request.fee, 0, 1, "invalid_fee",
+             "Of the value traded (default: 0.0005, 0.001 for symbols that trade every day)")
+      .group(group);
+  add_number(command, "--dead-zone", request.dead_zone, 0, 1, "invalid_dead_zone",
+             "No position where the forecast moves less than that share (default 0)")
+      .group(group);
+  command.add_flag("--json", request.json, "Print summary.json to standard output").group(group);
 }
 
 }  // namespace
 
-void add_backtest(CLI::App& app, Session& session) {
+void add_backtest(const Command& app, Session& session) {
   const auto request = std::make_shared<BacktestRequest>();
-  CLI::App* const command = add_command(
+  const Command command = add_command(
       app, session, "backtest",
       "Forecasts the past of many symbols as it could have been forecast then, and measures how "
       "good that was, beside simple baselines.",
@@ -167,20 +155,20 @@ void add_backtest(CLI::App& app, Session& session) {
       "  toto backtest bars/*.csv --targets close,high,low,open --transform pct --out results\n"
       "  toto backtest prices.csv --symbols AAPL,IBM --rolling one-step --from 2012-01-01 --trade\n"
       "  toto backtest bars/ --parameters tuned.json\n");
-  add_market_options(*command, *request);
-  add_window_options(*command, *request);
-  add_whole(*command, "--windows", request->options.windows, 1, 100'000'000, "invalid_windows",
+  add_market_options(command, *request);
+  add_window_options(command, *request);
+  add_whole(command, "--windows", request->options.windows, 1, 100'000'000, "invalid_windows",
             "The last so many windows of each symbol (default: all)")
-      ->group("The windows");
-  add_forecast_choices(*command, *request);
+      .group("The windows");
+  add_forecast_choices(command, *request);
   command
-      ->add_option("--parameters", request->parameters,
-                   "Context, samples, transform and aggregate by symbol, from toto tune")
-      ->type_name("FILE")
-      ->group("The forecast");
-  add_backtest_model_options(*command, *request);
-  add_result_options(*command, *request);
-  command->callback([request, &session] {
+      .add_option("--parameters", request->parameters,
+                  "Context, samples, transform and aggregate by symbol, from toto tune")
+      .type_name("FILE")
+      .group("The forecast");
+  add_backtest_model_options(command, *request);
+  add_result_options(command, *request);
+  command.callback([request, &session] {
     session.run = [request, &session] { return run_backtest(*request, session); };
   });
 }

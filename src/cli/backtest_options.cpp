@@ -2,42 +2,25 @@
 // The flags that `toto backtest` and `toto tune` share.
 #include "cli/backtest_options.h"
 
-#include <fmt/format.h>
-
-#include <charconv>
-
 #include "cli/arguments.h"
 #include "model/model_impl.h"
 
 namespace toto::cli {
 
-double parse_number(std::string_view text, std::string_view where, std::string_view code,
-                    double least, double most) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= least) ||
-      !(value <= most)) {
-    throw Error(ExitStatus::usage, code,
-                fmt::format("expected a number from {} to {}, found '{}'", least, most, text),
-                where);
-  }
-  return value;
-}
-
-void add_market_options(CLI::App& command, BacktestRequest& request) {
+void add_market_options(const Command& command, BacktestRequest& request) {
   constexpr const char* group = "The data";
   command
       .add_option("DATA", request.market.inputs,
                   "CSV files and folders of them: one file for each symbol, or a column of symbols")
-      ->required()
-      ->type_name("FILE|DIR");
+      .required()
+      .type_name("FILE|DIR");
   const auto list = [&](const char* name, std::vector<std::string>& value, const char* type,
                         const char* help) {
     command.add_option(name, value, help)
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name(type)
-        ->group(group);
+        .delimiter(',')
+        .allow_extra_args(false)
+        .type_name(type)
+        .group(group);
   };
   list("--symbols", request.market.symbols, "NAME,...", "Only these symbols");
   list("--targets", request.market.targets, "WORD,...",
@@ -46,10 +29,10 @@ void add_market_options(CLI::App& command, BacktestRequest& request) {
   command
       .add_flag("--joint", request.options.joint,
                 "The targets of a symbol are variates of one series and forecast jointly")
-      ->group(group);
+      .group(group);
 }
 
-void add_window_options(CLI::App& command, BacktestRequest& request) {
+void add_window_options(const Command& command, BacktestRequest& request) {
   backtest::Options& options = request.options;
   constexpr const char* group = "The windows";
   add_choice<backtest::Rolling>(
@@ -57,64 +40,57 @@ void add_window_options(CLI::App& command, BacktestRequest& request) {
       {{"multi-step", backtest::Rolling::multi_step}, {"one-step", backtest::Rolling::one_step}},
       "multi-step (default): all bars of a window from its origin; one-step: each bar from the "
       "bars before it")
-      ->group(group);
+      .group(group);
   add_whole(command, "--horizon", options.horizon, 1, 100'000, "invalid_horizon",
             "Bars of a window (default 5)")
-      ->group(group);
+      .group(group);
   add_whole(command, "--stride", options.stride, 1, 1'000'000, "invalid_stride",
             "Bars from origin to origin (default: the horizon)")
-      ->group(group);
+      .group(group);
   command.add_option("--from", options.from, "The first bar that is forecast, a date or timestamp")
-      ->type_name("TIME")
-      ->group(group);
+      .type_name("TIME")
+      .group(group);
   command
       .add_option("--to", options.to,
                   "The last bar that is forecast; a date, month or year to its end")
-      ->type_name("TIME")
-      ->group(group);
+      .type_name("TIME")
+      .group(group);
   add_whole(
       command, "--season", options.season, 1, 1'000'000, "invalid_season",
       "Bars of a season, for the seasonal baseline and MASE (default: by the interval, and of "
       "bars of less than a day as many as a day has)")
-      ->group(group);
+      .group(group);
 }
 
-void add_forecast_choices(CLI::App& command, BacktestRequest& request) {
+void add_forecast_choices(const Command& command, BacktestRequest& request) {
   backtest::Parameters& chosen = request.options.parameters;
   constexpr const char* group = "The forecast";
   using backtest::Transform;
   add_whole(command, "--context", chosen.context, 1, 10'000'000, "invalid_context",
             "Bars of history to look at, at most (default 512)")
-      ->group(group);
+      .group(group);
   add_whole(command, "--samples", chosen.samples, 1, 65'536, "invalid_samples",
             "Trajectories for the bars that are not computed exactly (default 256)")
-      ->group(group);
+      .group(group);
   add_choice<Transform>(
       command, "--transform", chosen.transform,
       {{"none", Transform::none}, {"pct", Transform::pct}, {"log-return", Transform::log_return}},
       "What the model sees: none (default): the values; pct: x[t]/x[t-1] - 1; log-return")
-      ->group(group);
-  command
-      .add_option_function<std::string>(
-          "--input-scale",
-          [&chosen](const std::string& text) {
-            chosen.input_scale =
-                parse_number(text, "--input-scale", "invalid_input_scale", 1e-12, 1e12);
-          },
-          "What the model sees is multiplied by this, and forecasts divided by it (default: 1, "
-          "for returns 100: the model's smallest scale is 0.32)")
-      ->type_name("X")
-      ->group(group);
+      .group(group);
+  add_number(command, "--input-scale", chosen.input_scale, 1e-12, 1e12, "invalid_input_scale",
+             "What the model sees is multiplied by this, and forecasts divided by it (default: 1, "
+             "for returns 100: the model's smallest scale is 0.32)")
+      .group(group);
   command
       .add_option("--aggregate", chosen.aggregate,
                   "The point forecast (default median): mean, p10, p90, quantile_Q, "
                   "trimmed_mean_F, ... (docs/cli.md)")
-      ->type_name("SPEC")
-      ->group(group);
+      .type_name("SPEC")
+      .group(group);
   add_seed_option(command, request.settings, group);
 }
 
-void add_backtest_model_options(CLI::App& command, BacktestRequest& request) {
+void add_backtest_model_options(const Command& command, BacktestRequest& request) {
   add_model_option(command, request.settings);
   add_model_options(command, request.query);
   add_settings_options(command, request.settings);

@@ -25,18 +25,14 @@ struct BacktestRequest {
   bool json = false;
 };
 
-void add_market_options(CLI::App& command, BacktestRequest& request);
+void add_market_options(const Command& command, BacktestRequest& request);
 /// All but --windows.
-void add_window_options(CLI::App& command, BacktestRequest& request);
-void add_forecast_choices(CLI::App& command, BacktestRequest& request);
-void add_backtest_model_options(CLI::App& command, BacktestRequest& request);
+void add_window_options(const Command& command, BacktestRequest& request);
+void add_forecast_choices(const Command& command, BacktestRequest& request);
+void add_backtest_model_options(const Command& command, BacktestRequest& request);
 
 /// What was run, for the files of results.
 backtest::RunDescription describe_run(const ModelInfo& info, const Forecaster& forecaster,
                                       Decode decode);
-
-/// A decimal number in [least, most]. Throws Error (2) with `code`.
-double parse_number(std::string_view text, std::string_view where, std::string_view code,
-                    double least, double most);
 
 }  // namespace toto::cli

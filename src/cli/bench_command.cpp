@@ -105,9 +105,9 @@ ExitStatus run(const BenchRequest& request, const Session& session) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Session& session) {
+void add_bench(const Command& app, Session& session) {
   const auto request = std::make_shared<BenchRequest>();
-  CLI::App* const command = add_command(
+  const Command command = add_command(
       app, session, "bench",
       "Measures forecasts and what this machine can do at best. Without --model it runs the "
       "published architecture with synthetic weights. With a device, % compute is a share of the "
@@ -118,31 +118,31 @@ void add_bench(CLI::App& app, Session& session) {
       "  toto bench a b c --device cuda --dtype float32,tf32,bfloat16\n"
       "  toto bench 50x1x512x7x4096 --json > now.json\n"
       "  toto bench a --compare before.json\n");
-  command->add_option("workloads", request->workloads,
-                      "a, b, c (docs/benchmarks.md) or SERIESxVARIATESxCONTEXTxHORIZON[xSAMPLES]");
-  command->add_option("--device", request->settings.device,
-                      "cpu (default), cuda or auto (TOTO_COMPILE_BACKEND)");
-  command->add_option("--mode", request->modes, "Modes, separated by commas")->delimiter(',');
-  command->add_option("--dtype,--precision", request->types, "float32, tf32, bfloat16, float64")
-      ->delimiter(',');
-  command->add_option("-m,--model", request->query.model,
-                      "A checkpoint instead of synthetic weights");
-  add_whole(*command, "--threads", request->threads, 1, 1024, "invalid_threads",
+  command.add_option("workloads", request->workloads,
+                     "a, b, c (docs/benchmarks.md) or SERIESxVARIATESxCONTEXTxHORIZON[xSAMPLES]");
+  command.add_option("--device", request->settings.device,
+                     "cpu (default), cuda or auto (TOTO_COMPILE_BACKEND)");
+  command.add_option("--mode", request->modes, "Modes, separated by commas").delimiter(',');
+  command.add_option("--dtype,--precision", request->types, "float32, tf32, bfloat16, float64")
+      .delimiter(',');
+  command.add_option("-m,--model", request->query.model,
+                     "A checkpoint instead of synthetic weights");
+  add_whole(command, "--threads", request->threads, 1, 1024, "invalid_threads",
             "Threads (default: one for each core)")
-      ->envname("TOTO_NUM_THREADS");
-  command->add_option("--runs", request->runs, "Timed forecasts of each kind")
-      ->check(CLI::Range(1, 100000));
-  command->add_option("--seconds", request->seconds,
-                      "At most so long for each kind, after three runs");
-  command->add_flag("--keep-samples", request->keep_samples,
-                    "Draw every trajectory, also where exact statistics need none");
-  command->add_option("--warmup", request->warmup,
-                      "Build plans for these shapes first: CONTEXTxHORIZON[xVARIATES[xBATCH]],...");
-  command->add_flag("--json", request->json, "Print JSON");
-  command->add_option("--compare", request->compare,
-                      "A JSON report of an earlier run: shows how many times faster this one is");
-  add_model_options(*command, request->query);
-  command->callback([request, &session] {
+      .envname("TOTO_NUM_THREADS");
+  add_whole(command, "--runs", request->runs, 1, 100'000, "invalid_runs",
+            "Timed forecasts of each kind (default 30)");
+  add_number(command, "--seconds", request->seconds, 0, 1e9, "invalid_seconds",
+             "At most so long for each kind, after three runs (default 60)");
+  command.add_flag("--keep-samples", request->keep_samples,
+                   "Draw every trajectory, also where exact statistics need none");
+  command.add_option("--warmup", request->warmup,
+                     "Build plans for these shapes first: CONTEXTxHORIZON[xVARIATES[xBATCH]],...");
+  command.add_flag("--json", request->json, "Print JSON");
+  command.add_option("--compare", request->compare,
+                     "A JSON report of an earlier run: shows how many times faster this one is");
+  add_model_options(command, request->query);
+  command.callback([request, &session] {
     session.run = [request, &session] { return run(*request, session); };
   });
 }

@@ -122,33 +122,33 @@ ExitStatus run_clear(const CacheOptions& options) {
   return ExitStatus::ok;
 }
 
-void add_one(CLI::App& cache, Session& session, const std::string& name,
+void add_one(const Command& cache, Session& session, const std::string& name,
              const std::string& description, ExitStatus (*run)(const CacheOptions&)) {
   const auto options = std::make_shared<CacheOptions>();
-  CLI::App* const command = add_command(
+  const Command command = add_command(
       cache, session, name, description,
       fmt::format("  toto cache {}\n  toto cache {} --plan-cache-dir plans --json\n", name, name));
   command
-      ->add_option("--plan-cache-dir", options->flags.plan_cache_dir,
-                   "The folder (default: TOTO_PLAN_CACHE_DIR, then toto/plans in the user's cache "
-                   "folder)")
-      ->type_name("DIR");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->callback(
+      .add_option("--plan-cache-dir", options->flags.plan_cache_dir,
+                  "The folder (default: TOTO_PLAN_CACHE_DIR, then toto/plans in the user's cache "
+                  "folder)")
+      .type_name("DIR");
+  command.add_flag("--json", options->json, "Print JSON");
+  command.callback(
       [options, run, &session] { session.run = [options, run] { return run(*options); }; });
 }
 
 }  // namespace
 
-void add_cache(CLI::App& app, Session& session) {
-  CLI::App* const cache = app.add_subcommand("cache", "Looks at the plan cache, and empties it.");
-  cache->require_subcommand(1);
-  add_one(*cache, session, "list",
+void add_cache(const Command& app, Session& session) {
+  const Command cache = app.add_subcommand("cache", "Looks at the plan cache, and empties it.");
+  cache.require_subcommand();
+  add_one(cache, session, "list",
           "Lists the plans kept on disk: for which model, type, instruction "
           "set, device and "
           "version, how old and large, and whether this version uses them.",
           run_list);
-  add_one(*cache, session, "clear",
+  add_one(cache, session, "clear",
           "Removes the plan cache's own files, and nothing else in the folder.", run_clear);
 }
 

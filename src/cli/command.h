@@ -2,12 +2,12 @@
 // What the commands share: each one adds itself to the command line and says what to run.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
 #include <string>
 #include <string_view>
 
+#include "cli/flags.h"
 #include "toto/error.hpp"
 #include "toto/forecast.hpp"
 #include "toto/model.hpp"
@@ -20,26 +20,26 @@ struct Session {
   std::function<ExitStatus()> run;  ///< set while the command line is parsed
 };
 
-void add_forecast(CLI::App& app, Session& session);
-void add_backtest(CLI::App& app, Session& session);
-void add_bench(CLI::App& app, Session& session);
-void add_cache(CLI::App& app, Session& session);
-void add_config(CLI::App& app, Session& session);
-void add_model(CLI::App& app, Session& session);
-void add_tune(CLI::App& app, Session& session);
-void add_verify(CLI::App& app, Session& session);
+void add_forecast(const Command& app, Session& session);
+void add_backtest(const Command& app, Session& session);
+void add_bench(const Command& app, Session& session);
+void add_cache(const Command& app, Session& session);
+void add_config(const Command& app, Session& session);
+void add_model(const Command& app, Session& session);
+void add_tune(const Command& app, Session& session);
+void add_verify(const Command& app, Session& session);
 
 /// Makes a command with --help and --quiet; `examples` are whole lines.
-CLI::App* add_command(CLI::App& parent, Session& session, const std::string& name,
-                      const std::string& description, std::string_view examples);
+Command add_command(const Command& parent, Session& session, const std::string& name,
+                    const std::string& description, std::string_view examples);
 
 /// --model, and --seed in a group of the command's help.
-void add_model_option(CLI::App& command, SettingsFlags& flags);
-void add_seed_option(CLI::App& command, SettingsFlags& flags, const std::string& group);
+void add_model_option(const Command& command, SettingsFlags& flags);
+void add_seed_option(const Command& command, SettingsFlags& flags, const std::string& group);
 /// --hub-cache and --strict; the command adds its own way of naming the model.
-void add_model_options(CLI::App& command, ModelQuery& query);
+void add_model_options(const Command& command, ModelQuery& query);
 /// The flags of SettingsFlags, but for --model and --seed, which not every command has.
-void add_settings_options(CLI::App& command, SettingsFlags& flags);
+void add_settings_options(const Command& command, SettingsFlags& flags);
 /// Why the settings rule a device out; empty: they do not. Throws Error (2), where --device cuda
 /// was asked for all the same: unsupported_precision, conflicting_flags.
 std::string_view only_on_cpu(const Settings& settings);

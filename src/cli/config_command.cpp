@@ -63,19 +63,18 @@ ExitStatus run_config(const ConfigRequest& request) {
 
 }  // namespace
 
-void add_config(CLI::App& app, Session& session) {
+void add_config(const Command& app, Session& session) {
   const auto request = std::make_shared<ConfigRequest>();
-  CLI::App* const command =
+  const Command command =
       add_command(app, session, "config", "Shows the settings in force and where each came from.",
                   "  toto config\n"
                   "  toto config --preset validation\n"
                   "  TOTO_DISABLE_COMPILE=1 toto config --preset production --json\n");
-  command->add_option("--model,-m", request->flags.model, "As for toto forecast")
-      ->type_name("MODEL");
-  command->add_option("--seed", request->flags.seed, "As for toto forecast")->type_name("N");
-  add_settings_options(*command, request->flags);
-  command->add_flag("--json", request->json, "Print JSON");
-  command->callback(
+  command.add_option("--model,-m", request->flags.model, "As for toto forecast").type_name("MODEL");
+  command.add_option("--seed", request->flags.seed, "As for toto forecast").type_name("N");
+  add_settings_options(command, request->flags);
+  command.add_flag("--json", request->json, "Print JSON");
+  command.callback(
       [request, &session] { session.run = [request] { return run_config(*request); }; });
 }
 

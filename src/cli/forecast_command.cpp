@@ -221,16 +221,16 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
 
 }  // namespace
 
-void add_forecast(CLI::App& app, Session& session) {
+void add_forecast(const Command& app, Session& session) {
   const auto request = std::make_shared<ForecastRequest>();
-  CLI::App* const command = add_command(
+  const Command command = add_command(
       app, session, "forecast", "Forecasts the series of CSV files.",
       "  toto forecast sales.csv --horizon 28\n"
       "  toto forecast sales.csv --horizon 28 --output forecast.csv --plot forecast.html\n"
       "  toto forecast bars/*.csv --horizon 20 --quantiles 0.05,0.5,0.95 --json\n"
       "  cat sales.csv | toto forecast --model Datadog/Toto-Open-Base-1.0 --output -\n");
-  add_forecast_options(*command, *request);
-  command->callback([request, &session] {
+  add_forecast_options(command, *request);
+  command.callback([request, &session] {
     session.run = [request, &session] { return run_forecast(*request, session); };
   });
 }

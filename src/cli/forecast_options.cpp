@@ -12,7 +12,7 @@
 namespace toto::cli {
 namespace {
 
-void add_table_options(CLI::App& command, ForecastRequest& request) {
+void add_table_options(const Command& command, ForecastRequest& request) {
   data::CsvOptions& csv = request.csv;
   constexpr const char* group = "The table";
   using enum data::Layout;
@@ -21,71 +21,71 @@ void add_table_options(CLI::App& command, ForecastRequest& request) {
       {{"auto", automatic}, {"wide", wide}, {"long", long_format}, {"bars", bars}},
       "wide (a column for each series), long (a column says which series), bars (open, high, low, "
       "close, volume) or auto (default)")
-      ->group(group);
+      .group(group);
   command.add_option("--timestamp", csv.timestamp, "Column of timestamps")
-      ->type_name("COLUMN")
-      ->group(group);
+      .type_name("COLUMN")
+      .group(group);
   command.add_option("--id", csv.id, "Column that says which series a row belongs to")
-      ->type_name("COLUMN")
-      ->group(group);
+      .type_name("COLUMN")
+      .group(group);
   command.add_option("--values", csv.values, "Columns to forecast")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("COLUMN,...")
-      ->group(group);
+      .delimiter(',')
+      .allow_extra_args(false)
+      .type_name("COLUMN,...")
+      .group(group);
   command
       .add_flag("--multivariate", csv.joint,
                 "The value columns are variates of one series and forecast jointly")
-      ->group(group);
+      .group(group);
   command
       .add_option("--future", request.future, "CSV of covariates known ahead, past and future rows")
-      ->type_name("FILE")
-      ->group(group);
+      .type_name("FILE")
+      .group(group);
   using enum data::Missing;
   add_choice<data::Missing>(
       command, "--missing", csv.missing,
       {{"ffill", ffill}, {"linear", linear}, {"zero", zero}, {"error", error}},
       "What takes the place of a missing value: ffill (default), linear, "
       "zero or error")
-      ->group(group);
+      .group(group);
 }
 
-void add_numeric_options(CLI::App& command, ForecastRequest& request) {
+void add_numeric_options(const Command& command, ForecastRequest& request) {
   ForecastOptions& forecast = request.forecast;
   constexpr const char* group = "The forecast";
   add_whole(command, "--horizon", forecast.horizon, 1, 100'000, "invalid_horizon",
             "Steps to forecast, 1 to 100000 (default 64)")
-      ->group(group);
+      .group(group);
   add_whole(command, "--context", request.csv.context, 1, 10'000'000, "invalid_context",
             "Steps of history to look at, the last ones (default 4096)")
-      ->group(group);
-  CLI::Option* const samples = add_whole(
+      .group(group);
+  const Flag samples = add_whole(
       command, "--samples", forecast.num_samples, 1, 65'536, "invalid_samples",
       "Trajectories for the steps that are not computed exactly, 1 to 65536 (default 256)");
-  samples->group(group);
-  CLI::Option* const quantiles = command
-                                     .add_option_function<std::string>(
-                                         "--quantiles",
-                                         [&forecast](const std::string& text) {
-                                           forecast.levels = parse_levels(text, "--quantiles");
-                                         },
-                                         "Levels between 0 and 1 (default 0.1,0.2,...,0.9)")
-                                     ->type_name("Q,...")
-                                     ->group(group);
-  CLI::Option* const from = add_choice<QuantilesFrom>(
+  samples.group(group);
+  const Flag quantiles = command
+                             .add_option_function(
+                                 "--quantiles",
+                                 [&forecast](const std::string& text) {
+                                   forecast.levels = parse_levels(text, "--quantiles");
+                                 },
+                                 "Levels between 0 and 1 (default 0.1,0.2,...,0.9)")
+                             .type_name("Q,...")
+                             .group(group);
+  const Flag from = add_choice<QuantilesFrom>(
       command, "--quantiles-from", forecast.quantiles_from,
       {{"auto", QuantilesFrom::automatic}, {"samples", QuantilesFrom::samples}},
       "auto (default): exact for the first patch, from trajectories beyond it; samples: from "
       "trajectories throughout");
-  from->group(group);
+  from.group(group);
   add_seed_option(command, request.settings, group);
   command
       .add_flag("--mean", forecast.mean_only,
                 "Only the mean: one trajectory of means fed back, nothing is drawn")
-      ->excludes(samples)
-      ->excludes(quantiles)
-      ->excludes(from)
-      ->group(group);
+      .excludes(samples)
+      .excludes(quantiles)
+      .excludes(from)
+      .group(group);
   command
       .add_flag_function(
           "--cache,!--no-cache",
@@ -94,49 +94,49 @@ void add_numeric_options(CLI::App& command, ForecastRequest& request) {
           },
           "Keep keys and values from patch to patch, as the reference does (default), or compute "
           "every patch from scratch")
-      ->group(group);
+      .group(group);
   add_choice<Align>(command, "--align", forecast.align,
                     {{"pad", Align::pad}, {"trim", Align::trim}},
                     "A history that is not a multiple of the patch: pad it with zeros on the left "
                     "as the reference does (default), or trim its oldest steps")
-      ->group(group);
+      .group(group);
 }
 
-void add_parameters_option(CLI::App& command, ForecastRequest& request) {
+void add_parameters_option(const Command& command, ForecastRequest& request) {
   command
       .add_option(
           "--parameters", request.parameters,
           "Context, samples, transform and aggregate by symbol, from toto tune; series that "
           "are not in the file are forecast as the flags say")
-      ->excludes("--future")
-      ->excludes("--mean")
-      ->excludes("--output-samples")
-      ->type_name("FILE")
-      ->group("The forecast");
+      .excludes("--future")
+      .excludes("--mean")
+      .excludes("--output-samples")
+      .type_name("FILE")
+      .group("The forecast");
 }
 
-void add_result_options(CLI::App& command, ForecastRequest& request) {
+void add_result_options(const Command& command, ForecastRequest& request) {
   constexpr const char* group = "Results";
   command
       .add_option("--output,-o", request.output,
                   "Write the forecasts here, CSV or JSON by the suffix; - is standard output (CSV)")
-      ->type_name("FILE")
-      ->group(group);
+      .type_name("FILE")
+      .group(group);
   command
       .add_option("--output-samples", request.output_samples,
                   "Write the trajectories here, as CSV; - is standard output")
-      ->type_name("FILE")
-      ->group(group);
+      .type_name("FILE")
+      .group(group);
   command
       .add_option("--plot", request.plot, "Draw history and forecast: .svg or .html by the suffix")
-      ->type_name("FILE")
-      ->group(group);
+      .type_name("FILE")
+      .group(group);
   command.add_flag("--json", request.json, "Write the forecasts to standard output as JSON")
-      ->group(group);
+      .group(group);
   command
       .add_flag("--counters", request.counters,
                 "Say what the machine did: one line on standard error, and `counters` in JSON")
-      ->group(group);
+      .group(group);
 }
 
 // Standard output, devices and the pipes that a shell makes have none; they take CSV.
@@ -154,11 +154,11 @@ void check_suffix(const std::string& path, std::string_view flag, std::string_vi
 
 }  // namespace
 
-void add_forecast_options(CLI::App& command, ForecastRequest& request) {
+void add_forecast_options(const Command& command, ForecastRequest& request) {
   command
       .add_option("INPUT", request.inputs,
                   "CSV files, each row a time step; - is standard input (default)")
-      ->type_name("FILE");
+      .type_name("FILE");
   add_table_options(command, request);
   add_numeric_options(command, request);
   add_model_option(command, request.settings);
@@ -168,8 +168,8 @@ void add_forecast_options(CLI::App& command, ForecastRequest& request) {
       .add_option("--warmup", request.warmup,
                   "Build plans first: CONTEXTxHORIZON[xVARIATES[xBATCH]],... or `known`, what the "
                   "plan cache remembers")
-      ->type_name("SHAPES")
-      ->group("How it runs");
+      .type_name("SHAPES")
+      .group("How it runs");
   add_result_options(command, request);
   add_parameters_option(command, request);
 }

@@ -29,7 +29,7 @@ struct ForecastRequest {
 };
 
 /// Adds every flag of the command. The values land in `request`, which must outlive the parsing.
-void add_forecast_options(CLI::App& command, ForecastRequest& request);
+void add_forecast_options(const Command& command, ForecastRequest& request);
 
 /// What needs the whole command line: two results for one standard output, suffixes. Throws Error
 /// (2).

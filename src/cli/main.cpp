@@ -67,14 +67,15 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<Help>());
   app.require_subcommand(1);
   app.footer("toto COMMAND --help says more about a command.\n");
-  add_forecast(app, session);
-  add_backtest(app, session);
-  add_tune(app, session);
-  add_model(app, session);
-  add_bench(app, session);
-  add_config(app, session);
-  add_cache(app, session);
-  add_verify(app, session);
+  const Command program(&app);
+  add_forecast(program, session);
+  add_backtest(program, session);
+  add_tune(program, session);
+  add_model(program, session);
+  add_bench(program, session);
+  add_config(program, session);
+  add_cache(program, session);
+  add_verify(program, session);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -92,11 +93,11 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-CLI::App* add_command(CLI::App& parent, Session& session, const std::string& name,
-                      const std::string& description, std::string_view examples) {
-  CLI::App* const command = parent.add_subcommand(name, description);
-  command->footer("Examples:\n" + std::string(examples));
-  command->add_flag("--quiet,-q", session.quiet, "No table, progress bar or notes");
+Command add_command(const Command& parent, Session& session, const std::string& name,
+                    const std::string& description, std::string_view examples) {
+  const Command command = parent.add_subcommand(name, description);
+  command.footer("Examples:\n" + std::string(examples));
+  command.add_flag("--quiet,-q", session.quiet, "No table, progress bar or notes");
   return command;
 }
 

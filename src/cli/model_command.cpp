@@ -129,53 +129,51 @@ ExitStatus run_synth(const SynthOptions& options, const Session& session) {
   return ExitStatus::ok;
 }
 
-void add_info(CLI::App& model, Session& session) {
+void add_info(const Command& model, Session& session) {
   const auto options = std::make_shared<InfoOptions>();
-  CLI::App* const command =
+  const Command command =
       add_command(model, session, "info", "Says what a checkpoint is, without loading its weights.",
                   "  toto model info Datadog/Toto-Open-Base-1.0\n"
                   "  toto model info ./my-checkpoint --json\n");
   command
-      ->add_option("MODEL", options->query.model,
-                   "Folder, .safetensors file or Hub id; default: TOTO_MODEL_ID, then the model "
-                   "that ships with toto")
-      ->type_name("");
-  add_model_options(*command, options->query);
-  command->add_flag("--json", options->json, "Print JSON");
-  command->callback(
-      [options, &session] { session.run = [options] { return run_info(*options); }; });
+      .add_option("MODEL", options->query.model,
+                  "Folder, .safetensors file or Hub id; default: TOTO_MODEL_ID, then the model "
+                  "that ships with toto")
+      .type_name("");
+  add_model_options(command, options->query);
+  command.add_flag("--json", options->json, "Print JSON");
+  command.callback([options, &session] { session.run = [options] { return run_info(*options); }; });
 }
 
-void add_synth(CLI::App& model, Session& session) {
+void add_synth(const Command& model, Session& session) {
   const auto options = std::make_shared<SynthOptions>();
-  CLI::App* const command =
+  const Command command =
       add_command(model, session, "synth",
                   "Writes a checkpoint with synthetic weights, in the published format: for tests "
                   "and measurements. Its forecasts mean nothing.",
                   "  toto model synth --preset toto-open-base-1.0 --seed 1 --out synthetic\n"
                   "  toto model synth --config config.json --seed 7 --out synthetic\n");
-  CLI::Option* const config =
-      command->add_option("--config", options->config, "Architecture: a config.json")
-          ->type_name("FILE");
-  command->add_option("--preset", options->preset, "Or a published one: toto-open-base-1.0")
-      ->type_name("NAME")
-      ->excludes(config);
-  add_whole(*command, "--seed", options->seed, 0, std::numeric_limits<std::uint64_t>::max(),
+  const Flag config = command.add_option("--config", options->config, "Architecture: a config.json")
+                          .type_name("FILE");
+  command.add_option("--preset", options->preset, "Or a published one: toto-open-base-1.0")
+      .type_name("NAME")
+      .excludes(config);
+  add_whole(command, "--seed", options->seed, 0, std::numeric_limits<std::uint64_t>::max(),
             "invalid_seed", "Seed of the weights (default 0)");
-  command->add_option("--out", options->folder, "Folder to write")->required()->type_name("DIR");
-  command->callback([options, &session] {
+  command.add_option("--out", options->folder, "Folder to write").required().type_name("DIR");
+  command.callback([options, &session] {
     session.run = [options, &session] { return run_synth(*options, session); };
   });
 }
 
 }  // namespace
 
-void add_model(CLI::App& app, Session& session) {
-  CLI::App* const model =
+void add_model(const Command& app, Session& session) {
+  const Command model =
       app.add_subcommand("model", "Looks at checkpoints, and makes synthetic ones.");
-  model->require_subcommand(1);
-  add_info(*model, session);
-  add_synth(*model, session);
+  model.require_subcommand();
+  add_info(model, session);
+  add_synth(model, session);
 }
 
 }  // namespace toto::cli

@@ -14,37 +14,37 @@ constexpr const char* kExecution = "How it runs";
 
 }  // namespace
 
-void add_model_option(CLI::App& command, SettingsFlags& flags) {
+void add_model_option(const Command& command, SettingsFlags& flags) {
   command
       .add_option("--model,-m", flags.model,
                   "Folder, .safetensors file or Hub id (default: TOTO_MODEL_ID, then the model "
                   "that ships with toto)")
-      ->type_name("MODEL")
-      ->group(kGroup);
+      .type_name("MODEL")
+      .group(kGroup);
 }
 
-void add_seed_option(CLI::App& command, SettingsFlags& flags, const std::string& group) {
+void add_seed_option(const Command& command, SettingsFlags& flags, const std::string& group) {
   command
       .add_option("--seed", flags.seed, "Seed of the random numbers (default: TOTO_SEED, then 0)")
-      ->type_name("N")
-      ->group(group);
+      .type_name("N")
+      .group(group);
 }
 
-void add_model_options(CLI::App& command, ModelQuery& query) {
+void add_model_options(const Command& command, ModelQuery& query) {
   command
       .add_option("--hub-cache", query.hub_cache,
                   "Hugging Face cache to look in (default: HF_HUB_CACHE, HF_HOME/hub, "
                   "~/.cache/huggingface/hub)")
-      ->type_name("DIR")
-      ->group(kGroup);
+      .type_name("DIR")
+      .group(kGroup);
   command.add_flag("--strict", query.strict, "Unknown keys of config.json are errors")
-      ->group(kGroup);
+      .group(kGroup);
 }
 
-void add_settings_options(CLI::App& command, SettingsFlags& flags) {
+void add_settings_options(const Command& command, SettingsFlags& flags) {
   const auto add = [&command](const char* names, std::optional<std::string>& value,
                               const char* type, const char* help, const char* group) {
-    command.add_option(names, value, help)->type_name(type)->group(group);
+    command.add_option(names, value, help).type_name(type).group(group);
   };
   add("--device", flags.device, "WORD",
       "Where it computes: cpu (default), cuda or auto (TOTO_COMPILE_BACKEND)", kGroup);
@@ -72,11 +72,11 @@ void add_settings_options(CLI::App& command, SettingsFlags& flags) {
   command
       .add_flag("--strict-counters,!--no-strict-counters", flags.strict_counters,
                 "After --warmup, tell of every plan built and every allocation")
-      ->group(kExecution);
+      .group(kExecution);
   command
       .add_flag("--deterministic-checks,!--no-deterministic-checks", flags.deterministic_checks,
                 "Compute every forecast twice; other bits the second time are an error")
-      ->group(kExecution);
+      .group(kExecution);
   add("--log", flags.log, "WORD,...",
       "What is told as it happens: plans, graphs, cache, memory, all (TOTO_LOG)", kExecution);
 }

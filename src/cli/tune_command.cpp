@@ -95,10 +95,10 @@ ExitStatus run_tune(TuneRequest& request, const Session& session) {
 }
 
 /// A comma-separated flag of whole numbers.
-void add_numbers(CLI::App& command, const char* flag, std::vector<std::size_t>& value,
+void add_numbers(const Command& command, const char* flag, std::vector<std::size_t>& value,
                  std::uint64_t most, const char* code, const char* help) {
   command
-      .add_option_function<std::vector<std::string>>(
+      .add_list_function(
           flag,
           [&value, flag, most, code](const std::vector<std::string>& texts) {
             value.clear();
@@ -107,20 +107,20 @@ void add_numbers(CLI::App& command, const char* flag, std::vector<std::size_t>& 
             }
           },
           help)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("N,...")
-      ->group("What is tried");
+      .delimiter(',')
+      .allow_extra_args(false)
+      .type_name("N,...")
+      .group("What is tried");
 }
 
-void add_candidates(CLI::App& command, backtest::Candidates& candidates) {
+void add_candidates(const Command& command, backtest::Candidates& candidates) {
   constexpr const char* group = "What is tried";
   add_numbers(command, "--contexts", candidates.contexts, 10'000'000, "invalid_context",
               "Bars of history (default 64,128,256,512)");
   add_numbers(command, "--samples", candidates.samples, 65'536, "invalid_samples",
               "Trajectories (default 256)");
   command
-      .add_option_function<std::vector<std::string>>(
+      .add_list_function(
           "--transforms",
           [&candidates](const std::vector<std::string>& words) {
             using backtest::Transform;
@@ -134,31 +134,31 @@ void add_candidates(CLI::App& command, backtest::Candidates& candidates) {
             }
           },
           "What the model sees (default none,pct,log-return)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("WORD,...")
-      ->group(group);
+      .delimiter(',')
+      .allow_extra_args(false)
+      .type_name("WORD,...")
+      .group(group);
   command
       .add_option("--aggregates", candidates.aggregates,
                   "Point forecasts (default: median, mean, trimmed means, quantiles near the "
                   "middle, ...)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("SPEC,...")
-      ->group(group);
+      .delimiter(',')
+      .allow_extra_args(false)
+      .type_name("SPEC,...")
+      .group(group);
   add_whole(command, "--validation-windows", candidates.validation_windows, 1, 1'000'000,
             "invalid_windows", "Windows of each symbol that are chosen by (default 60)")
-      ->group(group);
+      .group(group);
   add_whole(command, "--test-windows", candidates.test_windows, 1, 1'000'000, "invalid_windows",
             "Later windows, that are reported (default 40)")
-      ->group(group);
+      .group(group);
 }
 
 }  // namespace
 
-void add_tune(CLI::App& app, Session& session) {
+void add_tune(const Command& app, Session& session) {
   const auto request = std::make_shared<TuneRequest>();
-  CLI::App* const command = add_command(
+  const Command command = add_command(
       app, session, "tune",
       "Chooses context, samples, transform and aggregate for each symbol on validation windows, "
       "says on later windows what that was worth, and writes a file of parameters that toto "
@@ -167,22 +167,21 @@ void add_tune(CLI::App& app, Session& session) {
       "  toto backtest bars/ --horizon 5 --windows 40 --parameters parameters.json\n"
       "  toto forecast bars/*.csv --horizon 5 --parameters parameters.json\n");
   BacktestRequest& with = request->backtest;
-  add_market_options(*command, with);
-  add_window_options(*command, with);
-  add_candidates(*command, request->candidates);
-  add_seed_option(*command, with.settings, "The forecast");
-  add_backtest_model_options(*command, with);
+  add_market_options(command, with);
+  add_window_options(command, with);
+  add_candidates(command, request->candidates);
+  add_seed_option(command, with.settings, "The forecast");
+  add_backtest_model_options(command, with);
   command
-      ->add_option("--output,-o", request->output,
-                   "The file of parameters (default: parameters.json)")
-      ->type_name("FILE")
-      ->group("Results");
-  command
-      ->add_option("--cache-dir", with.cache_dir, "Where predictions are kept (default: nowhere)")
-      ->type_name("DIR")
-      ->group("Results");
-  command->add_flag("--json", with.json, "Print the file to standard output too")->group("Results");
-  command->callback([request, &session] {
+      .add_option("--output,-o", request->output,
+                  "The file of parameters (default: parameters.json)")
+      .type_name("FILE")
+      .group("Results");
+  command.add_option("--cache-dir", with.cache_dir, "Where predictions are kept (default: nowhere)")
+      .type_name("DIR")
+      .group("Results");
+  command.add_flag("--json", with.json, "Print the file to standard output too").group("Results");
+  command.callback([request, &session] {
     session.run = [request, &session] { return run_tune(*request, session); };
   });
 }

@@ -92,9 +92,9 @@ ExitStatus run_golden(const SuiteRequest& options, const Session& session) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, Session& session) {
+void add_verify(const Command& app, Session& session) {
   const auto options = std::make_shared<SuiteRequest>();
-  CLI::App* const command = add_command(
+  const Command command = add_command(
       app, session, "verify",
       "Says whether this build, on this machine, with this model and these series, may be "
       "deployed: exit status 0 if every check ran and held, 3 otherwise (docs/production.md). With "
@@ -106,11 +106,11 @@ void add_verify(CLI::App& app, Session& session) {
       "  toto verify --data bars/ --against before.json\n"
       "  toto verify --golden tests/data/golden/toto1-tiny-a\n"
       "  toto verify --golden golden/* --precision float64 --json\n");
-  command->add_option("--golden", options->golden, "Folders of golden cases")->type_name("DIR...");
-  add_suite_options(*command, *options);
-  add_settings_options(*command, options->settings);
-  command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &session] {
+  command.add_option("--golden", options->golden, "Folders of golden cases").type_name("DIR...");
+  add_suite_options(command, *options);
+  add_settings_options(command, options->settings);
+  command.add_flag("--json", options->json, "Print JSON");
+  command.callback([options, &session] {
     session.run = [options, &session] {
       return wants_suite(*options) ? run_verify_suite(*options, session)
                                    : run_golden(*options, session);

@@ -160,45 +160,45 @@ VerifyOptions options_of(const SuiteRequest& request, const Settings& settings,
 
 }  // namespace
 
-void add_suite_options(CLI::App& command, SuiteRequest& request) {
+void add_suite_options(const Command& command, SuiteRequest& request) {
   constexpr const char* group = "The suite";
   command.add_option("--suite", request.suite, "quick (default), full or soak")
-      ->type_name("WORD")
-      ->group(group);
+      .type_name("WORD")
+      .group(group);
   command
       .add_option("--data", request.data,
                   "CSV files, or folders of them, as for toto forecast: your own series (default: "
                   "series made by a formula)")
-      ->type_name("FILE...")
-      ->group(group);
+      .type_name("FILE...")
+      .group(group);
   command
       .add_option("--report", request.reports,
                   "Write the report here, Markdown, HTML or JSON by the suffix; may be repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false)
-      ->group(group);
+      .type_name("FILE")
+      .allow_extra_args(false)
+      .group(group);
   command
       .add_option("--record", request.record,
                   "Leave the forecasts' parameters here, for a later --against")
-      ->type_name("FILE")
-      ->group(group);
+      .type_name("FILE")
+      .group(group);
   command
       .add_option("--against", request.against,
                   "Compare with what another build or machine recorded")
-      ->type_name("FILE")
-      ->group(group);
+      .type_name("FILE")
+      .group(group);
   command
       .add_option("--only", request.only,
                   "Run the checks whose name contains this, to look into one; never a verdict")
-      ->type_name("TEXT")
-      ->group(group);
+      .type_name("TEXT")
+      .group(group);
   add_whole(command, "--soak-seconds", request.soak_seconds, 1, 10'000'000, "invalid_setting",
             "How long the suite soak goes on forecasting (default 600)")
-      ->group(group);
+      .group(group);
   add_model_option(command, request.settings);
   add_seed_option(command, request.settings, group);
   add_model_options(command, request.query);
-  command.add_flag("--second-process", request.second_process)->group("");
+  command.add_flag("--second-process", request.second_process, "").group("");
 }
 
 bool wants_suite(const SuiteRequest& request) {

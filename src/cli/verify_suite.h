@@ -25,7 +25,7 @@ struct SuiteRequest {
 };
 
 /// Adds the flags that only a suite has.
-void add_suite_options(CLI::App& command, SuiteRequest& request);
+void add_suite_options(const Command& command, SuiteRequest& request);
 
 /// Whether anything asks for a suite.
 bool wants_suite(const SuiteRequest& request);

@@ -74,6 +74,15 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(Usage, NoCommand) { expect_failure(run(Invocation{}), 2, "usage"); }
 
+TEST_F(Usage, BenchRefusesNumbersOutOfRange) {
+  for (const char* wrong : {"0", "100001", "-1", "many"}) {
+    expect_failure(run({"bench", "a", "--runs", wrong}), 2, "invalid_runs");
+  }
+  for (const char* wrong : {"-1", "nan", "inf", "soon"}) {
+    expect_failure(run({"bench", "a", "--seconds", wrong}), 2, "invalid_seconds");
+  }
+}
+
 TEST_F(Usage, UnknownCommand) {
   const Result result = run({"forcast"});
   expect_failure(result, 2, "unknown_command");

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/flags.h"
+
+#include <CLI/CLI.hpp>
+
+namespace toto::cli {
+
+const Flag& Flag::group(const std::string& heading) const {
+  option_->group(heading);
+  return *this;
+}
+
+const Flag& Flag::type_name(const std::string& name) const {
+  option_->type_name(name);
+  return *this;
+}
+
+const Flag& Flag::required() const {
+  option_->required();
+  return *this;
+}
+
+const Flag& Flag::envname(const std::string& variable) const {
+  option_->envname(variable);
+  return *this;
+}
+
+const Flag& Flag::delimiter(char character) const {
+  option_->delimiter(character);
+  return *this;
+}
+
+const Flag& Flag::allow_extra_args(bool allowed) const {
+  option_->allow_extra_args(allowed);
+  return *this;
+}
+
+const Flag& Flag::excludes(const Flag& other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+const Flag& Flag::excludes(const std::string& other) const {
+  option_->excludes(other);
+  return *this;
+}
+
+Command Command::add_subcommand(const std::string& name, const std::string& description) const {
+  return Command(app_->add_subcommand(name, description));
+}
+
+void Command::require_subcommand() const { app_->require_subcommand(1); }
+
+void Command::footer(const std::string& text) const { app_->footer(text); }
+
+void Command::callback(const std::function<void()>& run) const { app_->callback(run); }
+
+Flag Command::add_option(const std::string& names, std::string& value,
+                         const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag Command::add_option(const std::string& names, std::optional<std::string>& value,
+                         const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag Command::add_option(const std::string& names, std::vector<std::string>& value,
+                         const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+
+Flag Command::add_option_function(const std::string& names, const Text& take,
+                                  const std::string& help) const {
+  return Flag(app_->add_option_function<std::string>(names, take, help));
+}
+
+Flag Command::add_list_function(const std::string& names, const Texts& take,
+                                const std::string& help) const {
+  return Flag(app_->add_option_function<std::vector<std::string>>(names, take, help));
+}
+
+Flag Command::add_flag(const std::string& names, bool& value, const std::string& help) const {
+  return Flag(app_->add_flag(names, value, help));
+}
+
+Flag Command::add_flag(const std::string& names, std::optional<bool>& value,
+                       const std::string& help) const {
+  return Flag(app_->add_flag(names, value, help));
+}
+
+Flag Command::add_flag_function(const std::string& names,
+                                const std::function<void(std::int64_t)>& take,
+                                const std::string& help) const {
+  return Flag(app_->add_flag_function(names, take, help));
+}
+
+}  // namespace toto::cli

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands and their flags, without the parser behind them: its headers take long to compile,
+// and only flags.cpp, help.cpp and main.cpp need them. Names and meanings are those of CLI11.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace toto::cli {
+
+/// A flag or an argument of a command; copies are the same one.
+class Flag {
+ public:
+  explicit Flag(CLI::Option* option) : option_(option) {}
+
+  const Flag& group(const std::string& heading) const;  ///< in --help; "": not shown there
+  const Flag& type_name(const std::string& name) const;
+  const Flag& required() const;
+  const Flag& envname(const std::string& variable) const;
+  const Flag& delimiter(char character) const;  ///< between values in one word
+  const Flag& allow_extra_args(bool allowed) const;
+  const Flag& excludes(const Flag& other) const;
+  const Flag& excludes(const std::string& other) const;
+
+ private:
+  CLI::Option* option_;
+};
+
+/// A command; copies are the same one. What a flag sets must live as long as the program parses.
+class Command {
+ public:
+  using Text = std::function<void(const std::string&)>;
+  using Texts = std::function<void(const std::vector<std::string>&)>;
+
+  explicit Command(CLI::App* app) : app_(app) {}
+
+  Command add_subcommand(const std::string& name, const std::string& description) const;
+  void require_subcommand() const;
+  void footer(const std::string& text) const;
+  void callback(const std::function<void()>& run) const;
+
+  /// `names` that start with - are flags with a value, others are arguments.
+  Flag add_option(const std::string& names, std::string& value, const std::string& help) const;
+  Flag add_option(const std::string& names, std::optional<std::string>& value,
+                  const std::string& help) const;
+  Flag add_option(const std::string& names, std::vector<std::string>& value,
+                  const std::string& help) const;
+  Flag add_option_function(const std::string& names, const Text& take,
+                           const std::string& help) const;
+  Flag add_list_function(const std::string& names, const Texts& take,
+                         const std::string& help) const;
+  /// Flags without a value.
+  Flag add_flag(const std::string& names, bool& value, const std::string& help) const;
+  Flag add_flag(const std::string& names, std::optional<bool>& value,
+                const std::string& help) const;
+  Flag add_flag_function(const std::string& names, const std::function<void(std::int64_t)>& take,
+                         const std::string& help) const;
+
+ private:
+  CLI::App* app_;
+};
+
+}  // namespace toto::cli
