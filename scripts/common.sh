@@ -7,6 +7,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 70
 started=$SECONDS
 jobs=$(nproc)
+# What was compiled in one clone serves the others too.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 build_packages=(g++ cmake ninja-build ccache libfmt-dev libhwy-dev nlohmann-json3-dev libssl-dev
                 libcli11-dev libgtest-dev libgmock-dev pkg-config)

@@ -10,11 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "paths.h"
+
 namespace toto::backtest::test {
 
 inline const nlohmann::json& expected() {
   static const nlohmann::json all = [] {
-    std::ifstream file(std::string(TOTO_TEST_DATA) + "/backtest/expected.json");
+    std::ifstream file(toto::test::data_path("backtest/expected.json"));
     return nlohmann::json::parse(file);
   }();
   return all;

@@ -5,6 +5,7 @@
 #include "backtest/report_data.h"
 #include "data/calendar.h"
 #include "expected.h"
+#include "paths.h"
 #include "toto/backtest.hpp"
 
 namespace toto::backtest {
@@ -15,7 +16,7 @@ using test::expect_same;
 
 const json& measured() {
   static const json all = [] {
-    std::ifstream file(std::string(TOTO_TEST_DATA) + "/backtest/measured.json");
+    std::ifstream file(toto::test::data_path("backtest/measured.json"));
     return json::parse(file);
   }();
   return all;

@@ -15,6 +15,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "paths.h"
+
 namespace toto::test {
 namespace {
 
@@ -112,7 +114,7 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-std::string tiny_model() { return TOTO_TEST_DATA "/golden/toto1-tiny-a"; }
+std::string tiny_model() { return data_path("golden/toto1-tiny-a"); }
 
 std::string two_columns(int days) {
   std::string text = "date,web,api\n";

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "paths.h"
 #include "program.h"
 
 namespace toto::test {
@@ -31,7 +32,7 @@ class SettingsCommand : public Program {
   /// A folder with a whole entry, a damaged one, one unfinished and a file of somebody else.
   std::string plans() {
     const std::string name = "plan-afa4ec73a38c2a4e693b887fa34341d4.bin";
-    write("plans/" + name, read_file(TOTO_TEST_DATA "/plan_cache/" + name));
+    write("plans/" + name, read_file(data_path("plan_cache/" + name)));
     write("plans/plan-0123456789abcdef0123456789abcdef.bin", "x");
     write("plans/.toto-plan-0123456789abcdef.tmp", "");
     write("plans/notes.txt", "mine");

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "json_schema.h"
+#include "paths.h"
 #include "program.h"
 
 namespace toto::test {
@@ -32,7 +33,7 @@ class Verify : public Program {
     for (const json& check : report["checks"]) {
       const std::string verdict = check["verdict"];
       if (verdict == "holds" || verdict == "warning" || check["group"] == "performance") continue;
-#ifdef __SANITIZE_ADDRESS__  // keeps what was freed for a while
+#ifdef TOTO_SANITIZED  // keeps what was freed for a while
       if (check["name"].get<std::string>().find("memory") != std::string::npos) continue;
 #endif
       names.push_back(check["group"].get<std::string>() + ": " + check["name"].get<std::string>());
@@ -42,7 +43,7 @@ class Verify : public Program {
   std::vector<std::pair<std::string, std::string>> environment_;
 };
 
-json schema() { return json::parse(read_file(TOTO_SOURCE_DIR "/docs/verify.schema.json")); }
+json schema() { return json::parse(read_file(source_path("docs/verify.schema.json"))); }
 
 TEST_F(Verify, QuickSuiteWithDataReportsAndHistory) {
   write("in.csv", two_columns(96));

@@ -10,13 +10,15 @@
 #include <sstream>
 #include <string>
 
+#include "paths.h"
+
 namespace toto {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
 TEST(StudentT, AgreesWithTheTableToTwelveDigits) {
-  std::ifstream file(std::string(TOTO_TEST_DATA) + "/student_t/table.csv");
+  std::ifstream file(test::data_path("student_t/table.csv"));
   ASSERT_TRUE(file);
   std::string line;
   std::getline(file, line);

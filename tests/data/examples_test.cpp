@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "paths.h"
 #include "read.h"
 
 namespace toto::data {
@@ -12,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-const std::string kFolder = std::string(TOTO_SOURCE_DIR) + "/examples/data/";
+const std::string kFolder = test::source_path("examples/data/");
 
 TEST(Examples, Sunspots) {
   const Dataset data = read_csv(kFolder + "sunspots.csv");

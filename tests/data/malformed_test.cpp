@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "paths.h"
 #include "read.h"
 
 namespace toto::data {
@@ -13,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-const std::string kFolder = std::string(TOTO_TEST_DATA) + "/csv/malformed/";
+const std::string kFolder = test::data_path("csv/malformed/");
 
 TEST(Malformed, EveryFileIsRefusedWithItsCode) {
   std::ifstream expected(kFolder + "expected.txt");

@@ -124,7 +124,8 @@ TEST(Properties, OtherSeriesDoNotMatter) {
     const auto all = by_id(read(write(rows)));
     for (const auto& [id, series] : all) {
       std::vector<Row> own;
-      std::ranges::copy_if(rows, std::back_inserter(own), [&](const Row& r) { return r.id == id; });
+      std::ranges::copy_if(rows, std::back_inserter(own),
+                           [&id = id](const Row& r) { return r.id == id; });
       expect_same(read(write(own)).series.at(0), series);
     }
   }

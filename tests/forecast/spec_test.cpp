@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "paths.h"
 #include "small_model.h"
 
 namespace toto {
@@ -14,7 +15,7 @@ namespace {
 class SpecC5 : public testing::TestWithParam<bool> {
  protected:
   SpecC5() {
-    std::ifstream file(std::string(TOTO_TEST_DATA) + "/golden/spec_toto1.json");
+    std::ifstream file(test::data_path("golden/spec_toto1.json"));
     golden_ = nlohmann::json::parse(file);
   }
 

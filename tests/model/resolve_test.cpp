@@ -95,7 +95,8 @@ TEST_F(Resolve, AnIncompleteFolderNamesWhatIsMissing) {
   for (const auto& [name, missing] :
        {std::pair{"a", "model.safetensors is missing"}, std::pair{"b", "config.json is missing"},
         std::pair{"c", "config.json and model.safetensors are"}}) {
-    const Error error = error_of([&] { resolve_model({.model = folder_.path(name)}); });
+    const Error error =
+        error_of([&, name = name] { resolve_model({.model = folder_.path(name)}); });
     EXPECT_EQ(error.code(), "model_incomplete");
     EXPECT_EQ(error.status(), ExitStatus::missing_input);
     EXPECT_EQ(error.where(), folder_.path(name));

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "paths.h"
 #include "toto/error.hpp"
 
 namespace toto::test {
@@ -61,9 +62,7 @@ inline std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-inline std::string golden(const std::string& name) {
-  return std::string(TOTO_TEST_DATA) + "/golden/" + name;
-}
+inline std::string golden(const std::string& name) { return data_path("golden/" + name); }
 
 /// A safetensors file of this header and data.
 inline std::string safetensors(const std::string& header, const std::string& data = {}) {

@@ -14,6 +14,7 @@
 #include "model/checkpoint.h"
 #include "model/model_impl.h"
 #include "model/test_files.h"
+#include "paths.h"
 #include "verify/faulty_backend.h"
 #include "verify/groups.h"
 
@@ -26,7 +27,7 @@ using verify::Item;
 using verify::Laboratory;
 using verify::Subject;
 
-const std::string kModel = std::string(TOTO_TEST_DATA) + "/golden/toto1-tiny-a";
+const std::string kModel = test::data_path("golden/toto1-tiny-a");
 
 /// The small checkpoint, with faults in one mode. A clock that goes on by one with every product.
 class FaultyLaboratory : public Laboratory {
