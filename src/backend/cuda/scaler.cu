@@ -196,21 +196,10 @@ __device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const
   if (global) take_global(state, spec, context_mean, squares / context_count);
 }
 
-struct Outputs {
-  float *values, *loc, *scale;  // of all rows
-  float *last_loc, *last_scale;
-  explicit Outputs(const ScalerOutputs& s)
-      : values(static_cast<float*>(s.values)),
-        loc(static_cast<float*>(s.loc)),
-        scale(static_cast<float*>(s.scale)),
-        last_loc(static_cast<float*>(s.last_loc)),
-        last_scale(static_cast<float*>(s.last_scale)) {}
-};
-
 /// A block of threads for each lane.
 __global__ void __launch_bounds__(kThreads)
     scale_lanes(const LiveBatch* live, Spec spec, const float* x, const std::uint8_t* mask,
-                ScalerState* states, Outputs to, std::int32_t room) {
+                ScalerState* states, ScalerOutputs to, std::int32_t room) {
   extern __shared__ double shared[];
   const Chunk c(shared, room);
   begin_kernel();
@@ -223,12 +212,12 @@ __global__ void __launch_bounds__(kThreads)
   const std::int32_t labels = b.labels * patch;
   const std::int32_t last = (b.tokens - 1) * patch;  // the first step of the last token
   const auto put = [&](std::int32_t i, float value, float loc, float scale) {
-    to.values[start + i] = value;
-    to.loc[start + i] = loc;
-    to.scale[start + i] = scale;
+    static_cast<float*>(to.values)[start + i] = value;
+    static_cast<float*>(to.loc)[start + i] = loc;
+    static_cast<float*>(to.scale)[start + i] = scale;
     if (i < last) return;
-    to.last_loc[std::int64_t{lane} * patch + (i - last)] = loc;
-    to.last_scale[std::int64_t{lane} * patch + (i - last)] = scale;
+    static_cast<float*>(to.last_loc)[std::int64_t{lane} * patch + (i - last)] = loc;
+    static_cast<float*>(to.last_scale)[std::int64_t{lane} * patch + (i - last)] = scale;
   };
   for (std::int32_t i = first_thread(); i < labels; i += all_threads()) put(i, 0, 0, 1);
   const std::int64_t at = start + labels;
@@ -313,7 +302,7 @@ void scale(const Extent& batch, const ScalerSpec& spec, const float* x, const st
         "shared memory");
   launch(scale_lanes, dim3(static_cast<unsigned>(batch.lanes)),
          dim3(one_token ? kFewThreads : kThreads), static_cast<std::size_t>(room) * Chunk::kBytes,
-         s, batch.live, device, x, mask, state, Outputs(to), room);
+         s, batch.live, device, x, mask, state, to, room);
 }
 
 void repeat_state(const Extent& source, const Extent& batch, const ScalerState* from,
