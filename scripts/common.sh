@@ -7,7 +7,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 70
 started=$SECONDS
 jobs=$(nproc)
-# What was compiled in one clone serves the others too.
+# What was compiled in one clone serves the others too; what says where a line is may then name a line of
+# the other clone.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 build_packages=(g++ cmake ninja-build ccache libfmt-dev libhwy-dev nlohmann-json3-dev libssl-dev

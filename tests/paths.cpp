@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one file that is compiled with the place of the sources: the others are the same in every
-// clone, and a compiler cache finds them there.
+// This file, and cli/program.cpp, are compiled with the place of the clone: all others are the same
+// in every clone, and a compiler cache finds them there.
 #include "paths.h"
 
 namespace toto::test {

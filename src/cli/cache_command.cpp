@@ -142,7 +142,7 @@ void add_one(const Command& cache, Session& session, const std::string& name,
 
 void add_cache(const Command& app, Session& session) {
   const Command cache = app.add_subcommand("cache", "Looks at the plan cache, and empties it.");
-  cache.require_subcommand();
+  cache.require_one_subcommand();
   add_one(cache, session, "list",
           "Lists the plans kept on disk: for which model, type, instruction "
           "set, device and "

@@ -5,42 +5,42 @@
 
 namespace toto::cli {
 
-const Flag& Flag::group(const std::string& heading) const {
+Flag Flag::group(const std::string& heading) const {
   option_->group(heading);
   return *this;
 }
 
-const Flag& Flag::type_name(const std::string& name) const {
+Flag Flag::type_name(const std::string& name) const {
   option_->type_name(name);
   return *this;
 }
 
-const Flag& Flag::required() const {
+Flag Flag::required() const {
   option_->required();
   return *this;
 }
 
-const Flag& Flag::envname(const std::string& variable) const {
+Flag Flag::envname(const std::string& variable) const {
   option_->envname(variable);
   return *this;
 }
 
-const Flag& Flag::delimiter(char character) const {
+Flag Flag::delimiter(char character) const {
   option_->delimiter(character);
   return *this;
 }
 
-const Flag& Flag::allow_extra_args(bool allowed) const {
+Flag Flag::allow_extra_args(bool allowed) const {
   option_->allow_extra_args(allowed);
   return *this;
 }
 
-const Flag& Flag::excludes(const Flag& other) const {
+Flag Flag::excludes(const Flag& other) const {
   option_->excludes(other.option_);
   return *this;
 }
 
-const Flag& Flag::excludes(const std::string& other) const {
+Flag Flag::excludes(const std::string& other) const {
   option_->excludes(other);
   return *this;
 }
@@ -49,7 +49,7 @@ Command Command::add_subcommand(const std::string& name, const std::string& desc
   return Command(app_->add_subcommand(name, description));
 }
 
-void Command::require_subcommand() const { app_->require_subcommand(1); }
+void Command::require_one_subcommand() const { app_->require_subcommand(1); }
 
 void Command::footer(const std::string& text) const { app_->footer(text); }
 
@@ -75,8 +75,8 @@ Flag Command::add_option_function(const std::string& names, const Text& take,
   return Flag(app_->add_option_function<std::string>(names, take, help));
 }
 
-Flag Command::add_list_function(const std::string& names, const Texts& take,
-                                const std::string& help) const {
+Flag Command::add_list_option_function(const std::string& names, const Texts& take,
+                                       const std::string& help) const {
   return Flag(app_->add_option_function<std::vector<std::string>>(names, take, help));
 }
 

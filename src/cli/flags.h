@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands and their flags, without the parser behind them: its headers take long to compile,
-// and only flags.cpp, help.cpp and main.cpp need them. Names and meanings are those of CLI11.
+// and only flags.cpp, help.cpp and main.cpp need them. Where names are CLI11's, so are the
+// meanings.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -22,14 +22,14 @@ class Flag {
  public:
   explicit Flag(CLI::Option* option) : option_(option) {}
 
-  const Flag& group(const std::string& heading) const;  ///< in --help; "": not shown there
-  const Flag& type_name(const std::string& name) const;
-  const Flag& required() const;
-  const Flag& envname(const std::string& variable) const;
-  const Flag& delimiter(char character) const;  ///< between values in one word
-  const Flag& allow_extra_args(bool allowed) const;
-  const Flag& excludes(const Flag& other) const;
-  const Flag& excludes(const std::string& other) const;
+  Flag group(const std::string& heading) const;  ///< in --help; "": not shown there
+  Flag type_name(const std::string& name) const;
+  Flag required() const;
+  Flag envname(const std::string& variable) const;
+  Flag delimiter(char character) const;  ///< between values in one word
+  Flag allow_extra_args(bool allowed) const;
+  Flag excludes(const Flag& other) const;
+  Flag excludes(const std::string& other) const;
 
  private:
   CLI::Option* option_;
@@ -44,7 +44,7 @@ class Command {
   explicit Command(CLI::App* app) : app_(app) {}
 
   Command add_subcommand(const std::string& name, const std::string& description) const;
-  void require_subcommand() const;
+  void require_one_subcommand() const;
   void footer(const std::string& text) const;
   void callback(const std::function<void()>& run) const;
 
@@ -56,8 +56,8 @@ class Command {
                   const std::string& help) const;
   Flag add_option_function(const std::string& names, const Text& take,
                            const std::string& help) const;
-  Flag add_list_function(const std::string& names, const Texts& take,
-                         const std::string& help) const;
+  Flag add_list_option_function(const std::string& names, const Texts& take,
+                                const std::string& help) const;
   /// Flags without a value.
   Flag add_flag(const std::string& names, bool& value, const std::string& help) const;
   Flag add_flag(const std::string& names, std::optional<bool>& value,

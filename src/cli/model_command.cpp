@@ -171,7 +171,7 @@ void add_synth(const Command& model, Session& session) {
 void add_model(const Command& app, Session& session) {
   const Command model =
       app.add_subcommand("model", "Looks at checkpoints, and makes synthetic ones.");
-  model.require_subcommand();
+  model.require_one_subcommand();
   add_info(model, session);
   add_synth(model, session);
 }

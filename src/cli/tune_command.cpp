@@ -98,7 +98,7 @@ ExitStatus run_tune(TuneRequest& request, const Session& session) {
 void add_numbers(const Command& command, const char* flag, std::vector<std::size_t>& value,
                  std::uint64_t most, const char* code, const char* help) {
   command
-      .add_list_function(
+      .add_list_option_function(
           flag,
           [&value, flag, most, code](const std::vector<std::string>& texts) {
             value.clear();
@@ -120,7 +120,7 @@ void add_candidates(const Command& command, backtest::Candidates& candidates) {
   add_numbers(command, "--samples", candidates.samples, 65'536, "invalid_samples",
               "Trajectories (default 256)");
   command
-      .add_list_function(
+      .add_list_option_function(
           "--transforms",
           [&candidates](const std::vector<std::string>& words) {
             using backtest::Transform;

@@ -33,7 +33,7 @@ class Verify : public Program {
     for (const json& check : report["checks"]) {
       const std::string verdict = check["verdict"];
       if (verdict == "holds" || verdict == "warning" || check["group"] == "performance") continue;
-#ifdef TOTO_SANITIZED  // keeps what was freed for a while
+#ifdef TOTO_SANITIZED  // AddressSanitizer keeps what was freed for a while
       if (check["name"].get<std::string>().find("memory") != std::string::npos) continue;
 #endif
       names.push_back(check["group"].get<std::string>() + ": " + check["name"].get<std::string>());

@@ -18,27 +18,21 @@ bool toto::test::allocations_are_counted() { return false; }
 #else
 bool toto::test::allocations_are_counted() { return true; }
 
-// None of them inlined: a compiler that sees the inside of one warns that it does not fit the
-// others.
-[[gnu::noinline]] void* operator new(std::size_t size) {
+void* operator new(std::size_t size) {
   ++g_allocations;
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+void* operator new(std::size_t size, std::align_val_t alignment) {
   ++g_allocations;
   const auto a = static_cast<std::size_t>(alignment);
   if (void* memory = std::aligned_alloc(a, (size / a + 1) * a)) return memory;
   throw std::bad_alloc();
 }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 #endif
 
 std::uint64_t toto::test::allocations() { return g_allocations.load(); }
