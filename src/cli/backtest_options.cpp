@@ -16,11 +16,7 @@ void add_market_options(const Command& command, BacktestRequest& request) {
       .type_name("FILE|DIR");
   const auto list = [&](const char* name, std::vector<std::string>& value, const char* type,
                         const char* help) {
-    command.add_option(name, value, help)
-        .delimiter(',')
-        .allow_extra_args(false)
-        .type_name(type)
-        .group(group);
+    command.add_option(name, value, help).comma_separated().type_name(type).group(group);
   };
   list("--symbols", request.market.symbols, "NAME,...", "Only these symbols");
   list("--targets", request.market.targets, "WORD,...",

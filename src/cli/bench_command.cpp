@@ -122,9 +122,9 @@ void add_bench(const Command& app, Session& session) {
                      "a, b, c (docs/benchmarks.md) or SERIESxVARIATESxCONTEXTxHORIZON[xSAMPLES]");
   command.add_option("--device", request->settings.device,
                      "cpu (default), cuda or auto (TOTO_COMPILE_BACKEND)");
-  command.add_option("--mode", request->modes, "Modes, separated by commas").delimiter(',');
+  command.add_option("--mode", request->modes, "Modes, separated by commas").comma_separated();
   command.add_option("--dtype,--precision", request->types, "float32, tf32, bfloat16, float64")
-      .delimiter(',');
+      .comma_separated();
   command.add_option("-m,--model", request->query.model,
                      "A checkpoint instead of synthetic weights");
   add_whole(command, "--threads", request->threads, 1, 1024, "invalid_threads",

@@ -25,14 +25,14 @@ Flag Flag::envname(const std::string& variable) const {
   return *this;
 }
 
-Flag Flag::delimiter(char character) const {
-  option_->delimiter(character);
+Flag Flag::one_value() const {
+  option_->allow_extra_args(false);
   return *this;
 }
 
-Flag Flag::allow_extra_args(bool allowed) const {
-  option_->allow_extra_args(allowed);
-  return *this;
+Flag Flag::comma_separated() const {
+  option_->delimiter(',');
+  return one_value();
 }
 
 Flag Flag::excludes(const Flag& other) const {
@@ -89,10 +89,10 @@ Flag Command::add_flag(const std::string& names, std::optional<bool>& value,
   return Flag(app_->add_flag(names, value, help));
 }
 
-Flag Command::add_flag_function(const std::string& names,
-                                const std::function<void(std::int64_t)>& take,
+Flag Command::add_flag_function(const std::string& names, const std::function<void(bool)>& take,
                                 const std::string& help) const {
-  return Flag(app_->add_flag_function(names, take, help));
+  return Flag(app_->add_flag_function(
+      names, [take](std::int64_t count) { take(count > 0); }, help));
 }
 
 }  // namespace toto::cli

@@ -4,7 +4,6 @@
 // meanings.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -26,8 +25,8 @@ class Flag {
   Flag type_name(const std::string& name) const;
   Flag required() const;
   Flag envname(const std::string& variable) const;
-  Flag delimiter(char character) const;  ///< between values in one word
-  Flag allow_extra_args(bool allowed) const;
+  Flag one_value() const;        ///< of a list: the flag takes one word, and may be repeated
+  Flag comma_separated() const;  ///< the same, and commas separate values in that word
   Flag excludes(const Flag& other) const;
   Flag excludes(const std::string& other) const;
 
@@ -62,7 +61,7 @@ class Command {
   Flag add_flag(const std::string& names, bool& value, const std::string& help) const;
   Flag add_flag(const std::string& names, std::optional<bool>& value,
                 const std::string& help) const;
-  Flag add_flag_function(const std::string& names, const std::function<void(std::int64_t)>& take,
+  Flag add_flag_function(const std::string& names, const std::function<void(bool)>& take,
                          const std::string& help) const;
 
  private:

@@ -29,8 +29,7 @@ void add_table_options(const Command& command, ForecastRequest& request) {
       .type_name("COLUMN")
       .group(group);
   command.add_option("--values", csv.values, "Columns to forecast")
-      .delimiter(',')
-      .allow_extra_args(false)
+      .comma_separated()
       .type_name("COLUMN,...")
       .group(group);
   command
@@ -89,9 +88,7 @@ void add_numeric_options(const Command& command, ForecastRequest& request) {
   command
       .add_flag_function(
           "--cache,!--no-cache",
-          [&forecast](std::int64_t on) {
-            forecast.decode = on > 0 ? Decode::cached : Decode::uncached;
-          },
+          [&forecast](bool on) { forecast.decode = on ? Decode::cached : Decode::uncached; },
           "Keep keys and values from patch to patch, as the reference does (default), or compute "
           "every patch from scratch")
       .group(group);

@@ -107,8 +107,7 @@ void add_numbers(const Command& command, const char* flag, std::vector<std::size
             }
           },
           help)
-      .delimiter(',')
-      .allow_extra_args(false)
+      .comma_separated()
       .type_name("N,...")
       .group("What is tried");
 }
@@ -134,16 +133,14 @@ void add_candidates(const Command& command, backtest::Candidates& candidates) {
             }
           },
           "What the model sees (default none,pct,log-return)")
-      .delimiter(',')
-      .allow_extra_args(false)
+      .comma_separated()
       .type_name("WORD,...")
       .group(group);
   command
       .add_option("--aggregates", candidates.aggregates,
                   "Point forecasts (default: median, mean, trimmed means, quantiles near the "
                   "middle, ...)")
-      .delimiter(',')
-      .allow_extra_args(false)
+      .comma_separated()
       .type_name("SPEC,...")
       .group(group);
   add_whole(command, "--validation-windows", candidates.validation_windows, 1, 1'000'000,

@@ -175,7 +175,7 @@ void add_suite_options(const Command& command, SuiteRequest& request) {
       .add_option("--report", request.reports,
                   "Write the report here, Markdown, HTML or JSON by the suffix; may be repeated")
       .type_name("FILE")
-      .allow_extra_args(false)
+      .one_value()
       .group(group);
   command
       .add_option("--record", request.record,

@@ -83,6 +83,12 @@ TEST_F(Usage, BenchRefusesNumbersOutOfRange) {
   }
 }
 
+// Words behind a list are workloads, not more of the list.
+TEST_F(Usage, BenchListsTakeOneWord) {
+  expect_failure(run({"bench", "--mode", "eager", "--dtype", "float32", "no-workload"}), 2,
+                 "invalid_workload");
+}
+
 TEST_F(Usage, UnknownCommand) {
   const Result result = run({"forcast"});
   expect_failure(result, 2, "unknown_command");

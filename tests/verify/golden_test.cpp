@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "paths.h"
+#include "model/test_files.h"
 #include "toto/verify.hpp"
 
 namespace toto {
@@ -28,19 +28,19 @@ void expect_holds(const GoldenReport& report) {
 }
 
 TEST_P(Golden, Float32) {
-  const std::vector<std::string> folders = {test::data_path(std::string("golden/") + GetParam())};
+  const std::vector<std::string> folders = {test::golden(GetParam())};
   LoadOptions options;
   options.backend = "reference";
   expect_holds(verify_golden(folders, options));
 }
 
 TEST_P(Golden, Cpu) {
-  const std::vector<std::string> folders = {test::data_path(std::string("golden/") + GetParam())};
+  const std::vector<std::string> folders = {test::golden(GetParam())};
   expect_holds(verify_golden(folders, {}));
 }
 
 TEST_P(Golden, Float64) {
-  const std::vector<std::string> folders = {test::data_path(std::string("golden/") + GetParam())};
+  const std::vector<std::string> folders = {test::golden(GetParam())};
   LoadOptions options;
   options.backend = "reference";
   options.precision = Precision::float64;

@@ -14,7 +14,6 @@
 #include "model/checkpoint.h"
 #include "model/model_impl.h"
 #include "model/test_files.h"
-#include "paths.h"
 #include "verify/faulty_backend.h"
 #include "verify/groups.h"
 
@@ -27,7 +26,7 @@ using verify::Item;
 using verify::Laboratory;
 using verify::Subject;
 
-const std::string kModel = test::data_path("golden/toto1-tiny-a");
+const std::string kModel = test::golden("toto1-tiny-a");
 
 /// The small checkpoint, with faults in one mode. A clock that goes on by one with every product.
 class FaultyLaboratory : public Laboratory {
