@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "backend/cuda/copy_engine.cuh"
 #include "backend/cuda/product.h"
 #include "backend/cuda/tensor_map.h"
 
@@ -55,6 +56,31 @@ void with_best_width(std::int64_t outs, std::int64_t rows, const Stream& s, cons
     run(width);
   };
   (attempt(std::integral_constant<int, Widths>{}), ...);
+}
+
+/// The tiles of a block of threads, `first`, first + stride, ... below `all`: those of the same
+/// rows follow each other. A tile is formed in `steps`.
+struct OwnTiles {
+  std::int32_t first, stride, all, out_tiles, steps;
+};
+
+/// What the one thread that brings tiles does: kGroupRows by Depth of rows and N by Depth of
+/// weights for every step, a stage at a time as they become empty.
+template <int Stages, int N, int Depth, typename T>
+__device__ inline void bring_tiles(T* ws, const CUtensorMap& w_map, T* xs, const CUtensorMap& x_map,
+                                   std::uint64_t* full, std::uint64_t* empty, const OwnTiles& own) {
+  constexpr int kW = N * Depth;
+  constexpr int kX = kGroupRows * Depth;
+  Cursor<Stages> at;
+  for (std::int32_t tile = own.first; tile < own.all; tile += own.stride) {
+    for (std::int32_t step = 0; step < own.steps; ++step, at.advance()) {
+      wait_barrier(empty + at.stage, at.parity ^ 1);
+      expect_bytes(full + at.stage, (kX + kW) * static_cast<int>(sizeof(T)));
+      copy_tile(ws + at.stage * kW, w_map, step * Depth, tile % own.out_tiles * N, full + at.stage);
+      copy_tile(xs + at.stage * kX, x_map, step * Depth, tile / own.out_tiles * kGroupRows,
+                full + at.stage);
+    }
+  }
 }
 
 /// Launches a kernel of tiles of `width` outputs with `bytes` of shared memory.

@@ -109,16 +109,8 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
   if (thread / 128 == kGroups) {
     give_registers<kRegistersBringing>();
     if (thread != 128 * kGroups) return;
-    for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
-      for (std::int32_t step = 0; step < steps; ++step, at.advance()) {
-        wait_barrier(empty + at.stage, at.parity ^ 1);
-        expect_bytes(full + at.stage, S::kStageBytes);
-        copy_tile(ws + at.stage * S::kW, w_map, step * kDepth, tile % out_tiles * N,
-                  full + at.stage);
-        copy_tile(xs + at.stage * S::kX, x_map, step * kDepth, tile / out_tiles * kGroupRows,
-                  full + at.stage);
-      }
-    }
+    bring_tiles<S::kStages, N, kDepth>(ws, w_map, xs, x_map, full, empty,
+                                       {first, stride, all_tiles, out_tiles, steps});
   } else {
     take_registers<kRegistersMultiplying>();
     const int group = thread / 128;
