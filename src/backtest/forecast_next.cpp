@@ -101,6 +101,7 @@ std::vector<Forecast> forecast_next(Forecaster& forecaster,
                                     std::span<const Parameters> parameters,
                                     const ForecastOptions& options) {
   std::vector<Forecast> out;
+  out.reserve(series.size());
   for (std::size_t i = 0; i < series.size(); ++i) {
     out.push_back(forecast_one(forecaster, series[i], parameters[i], options));
   }

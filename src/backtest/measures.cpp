@@ -124,6 +124,7 @@ PairedTest diebold_mariano(Values loss, Values other, std::size_t overlap) {
   const auto n = static_cast<double>(loss.size());
   const double mean = mean_of(loss, [&](std::size_t i) { return loss[i] - other[i]; });
   std::vector<double> difference;
+  difference.reserve(loss.size());
   for (std::size_t i = 0; i < loss.size(); ++i) difference.push_back(loss[i] - other[i] - mean);
   const auto autocovariance = [&](std::size_t lag) {
     double sum = 0;

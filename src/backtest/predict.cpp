@@ -206,6 +206,7 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
     const Request& request = jobs[i].request;
     const Symbol& symbol = symbols[request.symbol];
     std::vector<double> bases;
+    bases.reserve(batch.series[i].variates);
     for (std::size_t v = 0; v < batch.series[i].variates; ++v) {
       bases.push_back(symbol.values_of(request.target + v)[request.last]);
     }

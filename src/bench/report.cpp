@@ -156,7 +156,7 @@ std::string bench_text(const BenchReport& report, const nlohmann::json* before) 
       text += was > 0 ? fmt::format("   {:.2f} x", was / r.median) : "         -";
     }
     if (r.on_device) text += device_lines(r);
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

@@ -74,7 +74,8 @@ Flag add_number(const Command& command, const std::string& flag, T& value, doubl
 /// A flag whose value is one of a few words.
 template <typename T>
 Flag add_choice(const Command& command, const std::string& flag, T& value,
-                std::vector<std::pair<std::string_view, T>> choices, const std::string& help) {
+                const std::vector<std::pair<std::string_view, T>>& choices,
+                const std::string& help) {
   return command
       .add_option_function(
           flag,

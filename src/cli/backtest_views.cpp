@@ -102,7 +102,7 @@ std::string backtest_table(const backtest::Result& result, std::span<const Metri
         " at {:.1f} per second (calls of up to {}: p50 {:.3f} s, p95 {:.3f}, p99 {:.3f})",
         s.series_per_second, s.batch, s.latency_p50, s.latency_p95, s.latency_p99);
   }
-  out += "\n";
+  out += '\n';
   const backtest::ScaleEffect& e = result.scale_effect;
   if (e.contexts > 0) {
     out += fmt::format(

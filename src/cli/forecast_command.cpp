@@ -149,6 +149,7 @@ std::vector<Forecast> compute(const ForecastRequest& request, const Settings& se
   std::vector<Forecast> forecasts;
   if (request.parameters.empty()) {
     std::vector<Series> views;
+    views.reserve(data.series.size());
     for (const data::TimeSeries& series : data.series) views.push_back(series.view());
     forecasts = forecaster.forecast(views, options);
   } else {

@@ -35,7 +35,7 @@ std::string wrapped(const std::string& text, std::size_t column, std::size_t ind
 std::string entry(const std::string& name, const std::string& description) {
   std::string line = "  " + name;
   if (line.size() + 2 > kIndent) {
-    line += "\n";
+    line += '\n';
     line.append(kIndent, ' ');
   } else {
     line.resize(kIndent, ' ');

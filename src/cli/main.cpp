@@ -32,7 +32,7 @@ CLI::App* innermost(CLI::App& app) {
 // many.
 Error unexpected(CLI::App* command, const std::string& argument) {
   const std::string remedy = "see " + full_name(command) + " --help";
-  const bool flag = argument.starts_with("-");
+  const bool flag = argument.starts_with('-');
   std::vector<std::string> known;
   if (flag) {
     for (const CLI::Option* option : command->get_options()) {

@@ -54,7 +54,7 @@ std::vector<data::TimeSeries> read_all(const std::vector<std::string>& files, st
     options.min_observations = patch;
     data::Dataset set = data::read_csv(path, options);
     for (const std::string& warning : set.warnings) warn(warning);
-    if (!set.errors.empty()) throw set.errors.front().error;
+    if (!set.errors.empty()) throw Error(set.errors.front().error);
     for (data::TimeSeries& series : set.series) {
       all.push_back(std::move(series));
       stems.push_back(std::filesystem::path(path).stem().string());

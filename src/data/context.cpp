@@ -54,8 +54,11 @@ Context make_context(const RowGroup& group, const TimeStyle& style, std::size_t 
   const std::size_t steps = std::min(limit, all);
   out.begin = all - steps;
   out.rows.assign(steps, Context::kNoRow);
-  for (std::size_t row = out.local.size(); row-- > 0 && out.step_of(row) >= out.begin;) {
-    out.rows[out.step_of(row) - out.begin] = row;
+  for (std::size_t end = out.local.size(); end > 0; --end) {
+    const std::size_t row = end - 1;
+    const std::size_t step = out.step_of(row);
+    if (step < out.begin) break;
+    out.rows[step - out.begin] = row;
   }
   out.times.resize(steps);
   for (std::size_t i = 0; i < steps; ++i) {

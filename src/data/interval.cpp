@@ -11,7 +11,7 @@ namespace toto::data {
 namespace {
 
 struct Step {
-  std::int64_t most_common = 0;  // the smallest of them
+  std::int64_t most_common = 1;  // the smallest of them; positions increase, so it is at least 1
   std::int64_t median = 0;       // the lower one
   bool divides_all = true;
   bool half_there = false;  // of the grid that most_common spans

@@ -99,11 +99,11 @@ class Fields {
 
   [[nodiscard]] double number(std::string_view key, double low, double high,
                               std::optional<double> absent = {}) const {
-    const json* value = absent ? find(key) : &at(key);
-    if (!value) return *absent;
-    const double x = value->is_number() ? value->get<double>() : std::nan("");
+    if (absent && !find(key)) return *absent;
+    const json& value = at(key);
+    const double x = value.is_number() ? value.get<double>() : std::nan("");
     if (!(x >= low && x <= high)) {
-      wrong(key, fmt::format("a number from {} to {}", low, high), *value);
+      wrong(key, fmt::format("a number from {} to {}", low, high), value);
     }
     return x;
   }

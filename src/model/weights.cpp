@@ -143,6 +143,7 @@ WeightTable::WeightTable(std::shared_ptr<const WeightSource> source, const Toto1
   parameters_ = matcher.parameters_;
 
   std::vector<std::string_view> used;
+  used.reserve(names_.size());
   for (const auto& [published, stored] : names_) used.push_back(stored);
   std::sort(used.begin(), used.end());
   for (const TensorInfo& tensor : source_->tensors()) {

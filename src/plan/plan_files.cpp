@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <tuple>
 
 #include "core/hash.h"
 #include "core/input_file.h"
@@ -142,13 +143,13 @@ PlanFilesRemoved clear_plan_files(const std::string& folder) {
 
 void remove_stale_plan_files(const std::string& folder, std::int64_t before) noexcept {
   try {
-    for_each_file(folder, [&](const std::string& name, const struct stat& status) {
+    std::ignore = for_each_file(folder, [&](const std::string& name, const struct stat& status) {
       if (is_plan_temporary_name(name) && status.st_mtime < before) {
         ::unlink((folder + "/" + name).c_str());
       }
     });
   } catch (const std::exception&) {
-    // Out of memory: the files can stay.
+    return;  // out of memory: the files can stay
   }
 }
 

@@ -116,7 +116,7 @@ class Resolver {
 template <typename T>
 Setting<T> fallback(const std::optional<T>& from_preset, const std::optional<Preset>& preset,
                     T built_in) {
-  if (from_preset) return {*from_preset, {Source::preset, std::string(word(*preset))}};
+  if (from_preset && preset) return {*from_preset, {Source::preset, std::string(word(*preset))}};
   return {std::move(built_in), {}};
 }
 

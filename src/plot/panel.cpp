@@ -47,6 +47,7 @@ std::vector<Point> future_points(const Frame& frame, const std::vector<double>& 
 // Limits of a band; crossed ones are put in order.
 std::string band_elements(const Frame& frame, const std::vector<double>& levels) {
   std::vector<const Band*> bands;
+  bands.reserve(frame.panel->bands.size());
   for (const Band& band : frame.panel->bands) bands.push_back(&band);
   std::stable_sort(bands.begin(), bands.end(),
                    [](const Band* a, const Band* b) { return a->level > b->level; });

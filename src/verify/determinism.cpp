@@ -84,6 +84,7 @@ std::vector<Check> same_bits_again(Experiment& e, const Subject& subject) {
                         free.forecast(r.series, r.options), all));
 
   std::vector<Forecast> alone;
+  alone.reserve(r.series.size());
   for (const Series& s : r.series) {
     alone.push_back(std::move(free.forecast({&s, 1}, r.options).front()));
   }

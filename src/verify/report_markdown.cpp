@@ -33,7 +33,7 @@ std::string table(const std::vector<std::string>& columns,
                   const std::vector<std::vector<std::string>>& rows) {
   std::string text = row(columns) + "|";
   for (std::size_t i = 0; i < columns.size(); ++i) text += "---|";
-  text += "\n";
+  text += '\n';
   for (const auto& cells : rows) text += row(cells);
   return text;
 }

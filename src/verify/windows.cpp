@@ -78,6 +78,7 @@ ForecastOptions window_options(const Windows& windows) {
 
 std::vector<Series> window_series(const Windows& windows) {
   std::vector<Series> series;
+  series.reserve(windows.all.size());
   for (const Window& w : windows.all) series.push_back(w.context.view());
   return series;
 }
