@@ -48,7 +48,8 @@ struct Block {
   std::int32_t first_sample = 0;  // trajectory 0 of this block is sample `first_sample`
   std::int32_t first_step =
       0;  // first step of the patch being predicted, counted from the context's end
-  std::int64_t covariates = 0;  // element offset of [E][P] values that replace the prediction
+  // Element offset of [E][P] values that replace the prediction; negative: nothing does.
+  std::int64_t covariates = -1;
 
   [[nodiscard]] std::int32_t lanes() const { return trajectories * variates; }
   [[nodiscard]] std::int32_t rows() const { return trajectories * variates * tokens; }

@@ -23,14 +23,19 @@ void Engine::take(const Generation& g) {
 }
 
 /// How many series, from `first` on, go through the network together.
-std::size_t Engine::chunk_size(std::span<const Series> series, std::size_t first,
-                               const Limits& limits) const {
+/// Not more than leave room for as many trajectories at once as a recorded forecast needs: a
+/// series' bits are not to depend on what is forecast beside it.
+std::size_t Engine::chunk_size(std::span<const Series> series, const Generation& g,
+                               std::size_t first, const Limits& limits) const {
+  const std::int32_t fewest = fewest_recorded(g);
   std::size_t count = 0;
   std::int64_t rows = 0;
+  Chunk chunk;
   while (first + count < series.size()) {
     const Series& s = series[first + count];
     rows += static_cast<std::int64_t>(s.variates) * (context_tokens(s, patch_, align_) + labels_);
-    if (count > 0 && rows > limits.rows) break;
+    add(s, chunk);
+    if (count > 0 && (rows > limits.rows || first_batch(chunk, g, limits) < fewest)) break;
     ++count;
   }
   return count;
@@ -47,11 +52,13 @@ void Engine::run(std::span<const Series> series, const Generation& g, const Limi
   total_ = series.size() * static_cast<std::size_t>(std::max(g.trajectories, 1)) *
            static_cast<std::size_t>(patches_);
   sink.progress(0, total_);
+  const std::uint64_t reads_before = net_.backend().host_reads();
   for (std::size_t first = 0; first < series.size();) {
-    const std::size_t count = chunk_size(series, first, limits);
+    const std::size_t count = chunk_size(series, g, first, limits);
     run_range(series, g, limits, first, count, sink);
     first += count;
   }
+  host_reads_ += net_.backend().host_reads() - reads_before;
 }
 
 void Engine::run_range(std::span<const Series> series, const Generation& g, const Limits& limits,
@@ -109,14 +116,17 @@ Engine::Chunk Engine::measure(std::span<const Series> series, std::size_t first,
   Chunk chunk;
   chunk.first = first;
   chunk.count = count;
-  for (const Series& s : series.subspan(first, count)) {
-    const auto variates = static_cast<std::int64_t>(s.variates);
-    const std::int32_t tokens = context_tokens(s, patch_, align_) + labels_;
-    chunk.variates += variates;
-    chunk.context_rows += variates * (tokens + (again_ ? patches_ - 1 : 0));
-    chunk.longest = std::max(chunk.longest, tokens);
-  }
+  for (const Series& s : series.subspan(first, count)) add(s, chunk);
   return chunk;
+}
+
+/// What a series more means for the size of a chunk.
+void Engine::add(const Series& s, Chunk& chunk) const {
+  const auto variates = static_cast<std::int64_t>(s.variates);
+  const std::int32_t tokens = context_tokens(s, patch_, align_) + labels_;
+  chunk.variates += variates;
+  chunk.context_rows += variates * (tokens + (again_ ? patches_ - 1 : 0));
+  chunk.longest = std::max(chunk.longest, tokens);
 }
 
 Capacity Engine::need(std::span<const Series> series, const Chunk& chunk,
@@ -291,7 +301,7 @@ void Engine::predict(const Generation& g, const Chunk& chunk, std::int32_t itera
 
 void Engine::count(Counters& counters) const {
   counters.splits = splits_;
-  counters.host_reads = net_.backend().host_reads();
+  counters.host_reads = host_reads_;
   counters.graph_captures = graph_captures_;
   counters.graph_replays = graph_replays_;
   counters.graph_fallbacks = graph_fallbacks_;

@@ -97,7 +97,7 @@ class Engine {
  public:
   /// `plans` may be shared with nothing else while a forecast runs.
   Engine(const Toto1& net, PlanTable& plans)
-      : net_(net), plans_(plans), recordings_(net.backend()) {}
+      : net_(net), plans_(plans), recordings_(net.backend(), plans.most_plans()) {}
   /// Whether forecasts are recorded where the backend can do that.
   void set_recording(bool recording) { recording_ = recording; }
 
@@ -107,6 +107,7 @@ class Engine {
            Sink& sink);
 
   void count(Counters& counters) const;
+  [[nodiscard]] std::uint64_t graph_captures() const { return graph_captures_; }
   [[nodiscard]] std::uint64_t graph_fallbacks() const { return graph_fallbacks_; }
 
  private:
@@ -122,14 +123,15 @@ class Engine {
 
   // engine.cpp: the loop
   void take(const Generation& g);
-  [[nodiscard]] std::size_t chunk_size(std::span<const Series> series, std::size_t first,
-                                       const Limits& limits) const;
+  [[nodiscard]] std::size_t chunk_size(std::span<const Series> series, const Generation& g,
+                                       std::size_t first, const Limits& limits) const;
   void run_range(std::span<const Series> series, const Generation& g, const Limits& limits,
                  std::size_t first, std::size_t count, Sink& sink);
   bool run_chunk(std::span<const Series> series, const Generation& g, const Chunk& chunk,
                  std::int32_t batch, Sink& sink);
   [[nodiscard]] Chunk measure(std::span<const Series> series, std::size_t first,
                               std::size_t count) const;
+  void add(const Series& s, Chunk& chunk) const;
   [[nodiscard]] Capacity need(std::span<const Series> series, const Chunk& chunk,
                               std::int32_t batch) const;
   [[nodiscard]] std::int32_t first_batch(const Chunk& chunk, const Generation& g,
@@ -205,6 +207,7 @@ class Engine {
   bool recording_ = false;
   Recordings recordings_;
   std::uint64_t graph_captures_ = 0, graph_replays_ = 0, graph_fallbacks_ = 0, launches_ = 0;
+  std::uint64_t host_reads_ = 0;
   double device_seconds_ = 0;
   Cost cost_;
   double prepare_seconds_ = 0, context_seconds_ = 0, decode_seconds_ = 0, emit_seconds_ = 0;

@@ -72,7 +72,8 @@ const char* Engine::unrecordable(const Generation& g, const WantedStatistics& wa
 /// The fewest trajectories at once with which a forecast can be recorded: with fewer, its bits
 /// would be those of single operations. 1 where it makes no difference.
 std::int32_t Engine::fewest_recorded(const Generation& g) const {
-  if (net_.backend().recorder() == nullptr || !recording_ || patches_ > kMostPasses) return 1;
+  if (net_.backend().recorder() == nullptr || !recording_ || !share_) return 1;
+  if (patches_ > kMostPasses) return 1;
   const std::int32_t passes = kMostPasses / patches_;
   return (std::max(g.trajectories, 1) + passes - 1) / passes;
 }
@@ -172,6 +173,7 @@ Recorded* Engine::record(const Generation& g, const RecordingKey& key) {
     throw;
   }
   ++graph_captures_;
+  if (recordings_.full()) plans_.log("graph evicted: max-plans graphs are kept");
   plans_.log(fmt::format("graph captured: {} kernels, {} rows, {} lanes, {} patches",
                          recorded->recording->launches(), key.rows, key.lanes, key.patches));
   return &recordings_.add(std::move(recorded));
@@ -302,9 +304,8 @@ void Engine::read_results(const Chunk& chunk, const WantedStatistics& wanted, co
   const std::size_t exact =
       r.key.exact ? (patches_ > 1 ? patch : static_cast<std::size_t>(r.key.last_steps)) : 0;
   const auto trajectories = static_cast<std::size_t>(r.key.trajectories);
-  const auto* const out = reinterpret_cast<const float*>(r.out.host);
   const auto part = [&](std::size_t at, std::size_t first, std::size_t count) {
-    return std::span(out + at / sizeof(float) + first, count);
+    return std::span(reinterpret_cast<const float*>(r.out.host + at) + first, count);
   };
   std::size_t lane = 0;
   for (std::size_t i = 0; i < prepared_.size(); ++i) {

@@ -233,10 +233,10 @@ struct Forecaster::Impl {
 
   /// What must not grow after warm-up.
   struct Growth {
-    std::uint64_t builds, allocations, fallbacks;
+    std::uint64_t builds, allocations, captures, fallbacks;
   };
   [[nodiscard]] Growth growth() const {
-    return {plans.builds(), plans.allocations(), engine.graph_fallbacks()};
+    return {plans.builds(), plans.allocations(), engine.graph_captures(), engine.graph_fallbacks()};
   }
   void tell_if_not_steady(const Growth& before) const {
     const Growth now = growth();
@@ -248,6 +248,7 @@ struct Forecaster::Impl {
     };
     tell("plans built", before.builds, now.builds);
     tell("allocations of working memory", before.allocations, now.allocations);
+    tell("graph captures", before.captures, now.captures);
     tell("graph fallbacks", before.fallbacks, now.fallbacks);
   }
 
@@ -335,6 +336,7 @@ void Forecaster::warm_up(std::span<const WarmupShape> shapes, const ForecastOpti
     std::vector<float> values(cells);
     for (std::size_t i = 0; i < cells; ++i) values[i] = static_cast<float>(i % 7);
     std::vector<std::string> ids;
+    ids.reserve(shape.batch);
     for (std::size_t i = 0; i < shape.batch; ++i) ids.push_back(fmt::format("warm-up {}", i));
     std::vector<Series> series(shape.batch);
     for (std::size_t i = 0; i < shape.batch; ++i) {

@@ -124,33 +124,44 @@ void PlanTable::ensure_arena(std::size_t bytes) {
   for (const auto& plan : plans_) place(plan->workspace);
 }
 
+/// Grows the tables; all plans find the new ones. Both are there before either of the old ones
+/// goes.
 void PlanTable::ensure_tables(std::int32_t positions, std::int64_t lanes) {
+  const bool longer = positions > rotary_.positions;
+  const bool wider = lanes > ones_lanes_;
+  if (!longer && !wider) return;
   Backend& be = net_.backend();
-  const std::int64_t patch = net_.config().patch_size;
-  bool moved = false;
-  if (positions > rotary_.positions) {
+  const auto free = [&be](void* memory) { be.release(memory); };
+  using Owned = std::unique_ptr<void, decltype(free)>;
+  Owned rotary_memory(nullptr, free);
+  Owned ones(nullptr, free);
+  Rotary rotary = rotary_;
+  if (longer) {
     const RotaryTables tables = rotary_tables(positions, net_.config().head_dim());
-    const std::size_t count = tables.cosine.size();
-    const std::size_t element = be.element_size();
-    auto* memory = static_cast<std::byte*>(be.allocate(4 * count * element));
-    if (rotary_memory_ != nullptr) be.release(rotary_memory_);
-    rotary_memory_ = memory;
+    const std::size_t bytes = tables.cosine.size() * be.element_size();
+    rotary_memory.reset(be.allocate(4 * bytes));
+    auto* const memory = static_cast<std::byte*>(rotary_memory.get());
     be.upload(std::span<const double>(tables.cosine), memory);
-    be.upload(std::span<const double>(tables.sine), memory + count * element);
-    be.upload(std::span<const double>(tables.factor), memory + 2 * count * element);
-    rotary_ = {memory, memory + count * element, memory + 2 * count * element, positions};
-    moved = true;
+    be.upload(std::span<const double>(tables.sine), memory + bytes);
+    be.upload(std::span<const double>(tables.factor), memory + 2 * bytes);
+    rotary = {memory, memory + bytes, memory + 2 * bytes, positions};
   }
-  if (lanes > ones_lanes_) {
-    const std::vector<std::uint8_t> ones(static_cast<std::size_t>(lanes * patch), 1);
-    auto* memory = static_cast<std::uint8_t*>(be.allocate(ones.size()));
+  if (wider) {
+    const std::vector<std::uint8_t> all(static_cast<std::size_t>(lanes * net_.config().patch_size),
+                                        1);
+    ones.reset(be.allocate(all.size()));
+    be.upload_bytes(all, static_cast<std::uint8_t*>(ones.get()));
+  }
+  if (longer) {
+    if (rotary_memory_ != nullptr) be.release(rotary_memory_);
+    rotary_memory_ = rotary_memory.release();
+    rotary_ = rotary;
+  }
+  if (wider) {
     if (ones_ != nullptr) be.release(ones_);
-    ones_ = memory;
+    ones_ = static_cast<std::uint8_t*>(ones.release());
     ones_lanes_ = lanes;
-    be.upload_bytes(ones, ones_);
-    moved = true;
   }
-  if (!moved) return;
   ++epoch_;
   ++allocations_;
   for (const auto& plan : plans_) place(plan->workspace);

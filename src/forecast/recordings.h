@@ -58,16 +58,18 @@ struct Recorded {
   }
 };
 
-/// Owns recordings and their memory. The least recently used goes.
+/// Owns recordings and their memory, `most` of them. The least recently used goes.
 class Recordings {
  public:
-  explicit Recordings(Backend& backend) : backend_(backend) {}
+  Recordings(Backend& backend, std::size_t most) : backend_(backend), most_(most) {}
   ~Recordings();
   Recordings(const Recordings&) = delete;
   Recordings& operator=(const Recordings&) = delete;
 
   /// nullptr where there is none. Those that point into memory of an earlier epoch are forgotten.
   [[nodiscard]] Recorded* find(const RecordingKey& key);
+  /// Whether one more pushes another one out.
+  [[nodiscard]] bool full() const { return all_.size() >= most_; }
   /// Takes one with its memory allocated.
   Recorded& add(std::unique_ptr<Recorded> recorded);
   /// Frees all of them; false where there was none.
@@ -76,8 +78,8 @@ class Recordings {
   void release(Recorded& recorded) const;
 
  private:
-  static constexpr std::size_t kMost = 64;
   Backend& backend_;
+  std::size_t most_;
   std::vector<std::unique_ptr<Recorded>> all_;
   std::uint64_t clock_ = 0;
 };

@@ -55,14 +55,11 @@ Toto1::Toto1(const Toto1Config& config, const WeightTable& weights,
   if (weights.has_variate_labels()) load_labels(weights);
 }
 
-Toto1::~Toto1() {
-  for (void* memory : vectors_) backend_->release(memory);
-}
-
 const void* Toto1::upload_vector(std::span<const float> values) {
-  vectors_.push_back(backend_->allocate(values.size() * backend_->element_size()));
-  backend_->upload(values, vectors_.back());
-  return vectors_.back();
+  vectors_.emplace_back(backend_->allocate(values.size() * backend_->element_size()),
+                        [backend = backend_](void* memory) { backend->release(memory); });
+  backend_->upload(values, vectors_.back().get());
+  return vectors_.back().get();
 }
 
 void Toto1::load_layers(const WeightTable& weights) {

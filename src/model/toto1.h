@@ -45,7 +45,6 @@ class Toto1 {
   /// Reads, checks and packs the weights, one tensor at a time. Throws what WeightTable throws.
   Toto1(const Toto1Config& config, const WeightTable& weights, std::shared_ptr<Backend> backend,
         const Execution& execution);
-  ~Toto1();
   Toto1(const Toto1&) = delete;
   Toto1& operator=(const Toto1&) = delete;
 
@@ -76,8 +75,8 @@ class Toto1 {
   Toto1Config config_;
   Execution execution_;
   std::shared_ptr<Backend> backend_;
-  std::vector<void*> vectors_;  // memory of norms and labels
-  Matrix embed_;                // D x P
+  std::vector<std::shared_ptr<void>> vectors_;  // memory of norms and labels
+  Matrix embed_;                                // D x P
   std::vector<LayerWeights> layers_;
   const void* stack_ = nullptr;   // the layers as one operation, where the backend has it
   Matrix unembed_;                // P*D x D, where the head is not folded

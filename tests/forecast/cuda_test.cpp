@@ -9,6 +9,7 @@
 #include <random>
 
 #include "needs_device.h"
+#include "paths.h"
 #include "requests.h"
 #include "toto/settings.hpp"
 
@@ -31,6 +32,17 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
                                     (1 + std::abs(static_cast<double>(b[i]))));
   }
   return largest;
+}
+
+/// Of the values, at least 1.
+double deviation(const std::vector<float>& values) {
+  double sum = 0, squares = 0;
+  for (const float v : values) {
+    sum += v;
+    squares += static_cast<double>(v) * v;
+  }
+  const auto n = static_cast<double>(values.size());
+  return std::max(1.0, std::sqrt(std::max(0.0, squares / n - sum / n * (sum / n))));
 }
 
 class CudaForecast : public testing::TestWithParam<Precision> {
@@ -110,6 +122,50 @@ TEST_P(CudaForecast, IsAsNearToFloat64AsTheCpu) {
   }
 }
 
+// Where no draw decides, with the trained model that ships, in units of the contexts' deviation.
+TEST_P(CudaForecast, IsNearTheCpu) {
+  if (GetParam() != Precision::float32) GTEST_SKIP() << "other types are held against float64";
+  std::vector<OwnedSeries> owned;
+  for (std::size_t i = 0; i < 8; ++i) owned.push_back(wave(i, 512 + 100 * i, 1 + i % 3));
+  const auto forecast = [&](const std::string& backend, Mode mode, const ForecastOptions& o) {
+    LoadOptions load;
+    load.backend = backend;
+    load.mode = mode;
+    load.threads = 1;
+    const Model model = Model::load({.model = test::source_path("models/toto-nano")}, load);
+    return Forecaster(model).forecast(views(owned), o);
+  };
+  for (const bool mean_only : {false, true}) {
+    ForecastOptions o = options(mean_only ? 200 : 32, false);
+    o.mean_only = mean_only;
+    const auto cpu = forecast("cpu", Mode::eager, o);
+    for (const Mode mode : {Mode::eager, Mode::planned, Mode::reduce_overhead}) {
+      const auto cuda = forecast("cuda", mode, o);
+      double sum = 0, largest = 0, count = 0;
+      for (std::size_t i = 0; i < owned.size(); ++i) {
+        const double scale = deviation(owned[i].values);
+        const auto hold = [&](const std::vector<float>& a, const std::vector<float>& b) {
+          ASSERT_EQ(a.size(), b.size());
+          for (std::size_t j = 0; j < a.size(); ++j) {
+            const double beyond_last_digit =
+                std::abs(static_cast<double>(a[j]) - b[j]) - std::abs(b[j]) * 0x1p-23;
+            const double error = std::max(0.0, beyond_last_digit) / scale;
+            sum += error;
+            count += 1;
+            largest = std::max(largest, error);
+          }
+        };
+        hold(cuda[i].mean, cpu[i].mean);
+        hold(cuda[i].quantiles, cpu[i].quantiles);
+      }
+      EXPECT_LE(sum / count, 1e-6);
+      EXPECT_LE(largest, 1e-5);
+      std::printf("mode %d: %.3g from the CPU, largest %.3g\n", static_cast<int>(mode), sum / count,
+                  largest);
+    }
+  }
+}
+
 TEST_P(CudaForecast, AGraphGivesWhatItsOperationsGive) {
   const auto owned = many();
   for (const std::size_t horizon : {3U, 20U}) {
@@ -139,6 +195,12 @@ TEST_P(CudaForecast, PlaceInTheBatchChangesNoBit) {
                                      [&](const Forecast& f) { return f.id == shuffled[i].id; });
       expect_same(mixed[i], *same);
     }
+  }
+}
+
+TEST_P(CudaForecast, CovariatesThatAreNotKnownAreForecast) {
+  for (const Mode mode : {Mode::eager, Mode::planned, Mode::reduce_overhead}) {
+    test::expect_unknown_covariates_are_forecast(make("cuda", mode), options(20));
   }
 }
 

@@ -2,6 +2,9 @@
 // When the memory of a device does not suffice: split, then on to the CPU where that is allowed.
 // The device here is the CPU with less memory, and with recordings that never find any.
 #include <atomic>
+#include <cstring>
+#include <limits>
+#include <map>
 #include <new>
 #include <stdexcept>
 
@@ -16,29 +19,49 @@ namespace {
 using test::expect_same;
 using test::many;
 using test::odd_config;
+using test::OwnedSeries;
 using test::views;
 
 /// Allocations of more than `largest` fail.
 struct Memory {
   std::size_t largest = SIZE_MAX;
+  int left = std::numeric_limits<int>::max();  // so many more succeed at all
 };
 
 class SmallDevice : public test::FaultyBackend {
  public:
-  explicit SmallDevice(const Memory& memory) : FaultyBackend(make_backend({}), faults(memory)) {}
+  explicit SmallDevice(Memory& memory) : FaultyBackend(make_backend({}), faults(memory)) {}
+
+  void* allocate(std::size_t bytes) override {
+    void* const memory = FaultyBackend::allocate(bytes);
+    sizes_[memory] = bytes;
+    return memory;
+  }
+  /// What was released is good for nothing.
+  void release(void* memory) noexcept override {
+    if (const auto found = sizes_.find(memory); found != sizes_.end()) {
+      std::memset(memory, 0xFF, found->second);
+      sizes_.erase(found);
+    }
+    FaultyBackend::release(memory);
+  }
+  [[nodiscard]] std::size_t held() const { return sizes_.size(); }
 
  private:
-  static test::Faults faults(const Memory& memory) {
+  std::map<void*, std::size_t> sizes_;
+  static test::Faults faults(Memory& memory) {
     test::Faults f;
     f.on_allocate = [&memory](std::size_t bytes) {
       if (bytes > memory.largest) throw std::bad_alloc();
+      if (memory.left == 0) throw std::bad_alloc();
+      --memory.left;
     };
     return f;
   }
 };
 
 /// Would record, if there were any memory for it.
-class NeverRecords final : public SmallDevice, public Recorder {
+class NeverRecords : public SmallDevice, public Recorder {
  public:
   using SmallDevice::SmallDevice;
   int tries = 0;
@@ -76,6 +99,15 @@ class NeverRecords final : public SmallDevice, public Recorder {
 
  private:
   [[noreturn]] static void unexpected() { throw std::logic_error("nothing was to be recorded"); }
+};
+
+/// Has memory for it, but goes no further.
+class WouldRecord final : public NeverRecords {
+ public:
+  using NeverRecords::NeverRecords;
+  Mirror allocate_mirror(std::size_t /*bytes*/) override {
+    throw Error(ExitStatus::internal, "would_record", "it would be recorded");
+  }
 };
 
 std::shared_ptr<Model::Impl> model_on(const std::shared_ptr<Backend>& backend) {
@@ -134,6 +166,60 @@ TEST(DeviceMemory, WhatFitsNowhereIsAnError) {
   EXPECT_EQ(forecaster.forecast(views(owned), options()).size(), 3U);
 }
 
+// No memory any more, from any allocation on: what was planned before is as good as ever.
+TEST(DeviceMemory, AnyAllocationMayFailAndPlansStayWhole) {
+  const std::vector<OwnedSeries> small = {test::wave(0, 20)};
+  const std::vector<OwnedSeries> large = {test::wave(1, 4000, 3), test::wave(2, 3000)};
+  const Model unlimited(model_on(make_backend({})));
+  const auto expected = Forecaster(unlimited).forecast(views(large), options());
+  int reached = 0;
+  for (bool failed = true; failed; ++reached) {
+    Memory memory;
+    Forecaster forecaster(Model(model_on(std::make_shared<SmallDevice>(memory))));
+    const auto before = forecaster.forecast(views(small), options()).front();
+    memory.left = reached;
+    try {
+      const auto found = forecaster.forecast(views(large), options());
+      for (std::size_t i = 0; i < large.size(); ++i) expect_same(found[i], expected[i]);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), "out_of_memory");
+    }
+    failed = memory.left == 0;
+    memory.left = std::numeric_limits<int>::max();
+    expect_same(forecaster.forecast(views(small), options()).front(), before);
+  }
+  EXPECT_GT(reached, 3);  // the arena, the rotary tables, the masks of ones
+}
+
+// A graph holds 64 patches of all passes over the trajectories, and every series' bits are those of
+// a graph whatever is forecast beside it.
+TEST(DeviceMemory, BatchesAreSmallEnoughToBeRecorded) {
+  Memory memory;
+  const Model model(model_on(std::make_shared<WouldRecord>(memory)));
+  struct Request {
+    std::size_t series, patches, samples;
+  };
+  for (const Request& r : {Request{1, 3, 1000}, {700, 6, 1000}, {2100, 3, 1000}}) {
+    std::vector<OwnedSeries> owned;
+    for (std::size_t i = 0; i < r.series; ++i) owned.push_back(test::wave(i, 64));
+    std::vector<std::string> log;
+    ForecasterOptions forecaster_options;
+    forecaster_options.plan_log = [&](std::string_view line) { log.emplace_back(line); };
+    Forecaster forecaster(model, forecaster_options);
+    ForecastOptions o;
+    o.horizon = r.patches * 8;
+    o.num_samples = r.samples;
+    int told = 0;
+    o.progress = [&](std::size_t, std::size_t) { return ++told == 1; };  // not without a graph
+    try {
+      (void)forecaster.forecast(views(owned), o);
+      FAIL() << "there is nothing that records";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), "would_record") << r.series << " series: " << log.back();
+    }
+  }
+}
+
 TEST(DeviceMemory, WhatDoesNotFitGoesToTheCpuAndStaysThere) {
   Memory memory;
   const auto impl = model_on(std::make_shared<SmallDevice>(memory));
@@ -187,7 +273,7 @@ TEST(DeviceMemory, AnAllocationThatFailsMidwayGoesToTheCpuToo) {
 }
 
 TEST(DeviceMemory, WithoutMemoryForARecordingSeriesGoOneByOneAndThenUnrecorded) {
-  const Memory memory;
+  Memory memory;
   const auto device = std::make_shared<NeverRecords>(memory);
   const auto owned = many(5);
   const auto expected =
@@ -223,6 +309,14 @@ TEST(DeviceMemory, WeightsThatDoNotFitAreLoadedOnTheCpu) {
   EXPECT_EQ(tried, (std::vector<std::string>{"cuda", "cuda", "cpu"}));
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings.front().find("running on the CPU"), std::string::npos);
+}
+
+TEST(DeviceMemory, WeightsThatDoNotFitLeaveNothingBehind) {
+  Memory memory;
+  const auto device = std::make_shared<SmallDevice>(memory);
+  memory.left = 5;
+  EXPECT_THROW((void)model_on(device), std::bad_alloc);
+  EXPECT_EQ(device->held(), 0U);
 }
 
 TEST(DeviceMemory, OnlyWhatMayMoveHasASpare) {

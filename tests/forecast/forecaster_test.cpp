@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "forecast/collect.h"
-#include "small_model.h"
+#include "requests.h"
 
 namespace toto {
 namespace {
@@ -155,6 +155,10 @@ TEST_P(ForecasterTest, GroupsSeparateVariates) {
   const auto one = run(model_, {alone}, options).front();
   EXPECT_NE(t.mean, a.mean);
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(a.mean[i], one.mean[i]);
+}
+
+TEST_P(ForecasterTest, CovariatesThatAreNotKnownAreForecast) {
+  test::expect_unknown_covariates_are_forecast(model_, sampled(20, 5));
 }
 
 TEST_P(ForecasterTest, TrimmingDropsTheOldestSteps) {

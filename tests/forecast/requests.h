@@ -43,4 +43,26 @@ inline void expect_same(const Forecast& a, const Forecast& b) {
   EXPECT_EQ(a.parameters.probability, b.parameters.probability);
 }
 
+/// Covariates of which nothing is known ahead are variates like any other, alone and beside a
+/// series whose covariates are known.
+inline void expect_unknown_covariates_are_forecast(const Model& model, ForecastOptions options) {
+  options.horizon = 20;
+  OwnedSeries plain = wave(3, 100, 3);
+  OwnedSeries unknown = plain;
+  unknown.exogenous = 1;
+  OwnedSeries known = unknown;
+  known.id = "known";
+  known.future.assign(options.horizon, 777.0F);
+  for (const bool mean_only : {false, true}) {
+    options.mean_only = mean_only;
+    options.keep_samples = !mean_only;
+    Forecaster forecaster(model);
+    const auto together = forecaster.forecast(views({known, unknown}), options);
+    const Forecast expected = Forecaster(model).forecast(views({plain}), options).front();
+    expect_same(together[1], expected);
+    expect_same(forecaster.forecast(views({unknown}), options).front(), expected);
+    EXPECT_EQ(together[0].mean.back(), 777.0F);
+  }
+}
+
 }  // namespace toto::test

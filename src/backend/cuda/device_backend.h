@@ -108,13 +108,15 @@ class DeviceBackend final : public Backend, public Recorder {
     std::vector<std::byte> image;
     void* device = nullptr;
     std::size_t bytes = 0;
+    std::uint64_t used = 0;  // when, by clock_
   };
   [[nodiscard]] bool bf16() const { return type_ == CudaWeights::bf16; }
   [[nodiscard]] Matrix keep_matrix(const float* weights, std::int32_t out, std::int32_t in,
                                    std::span<const float> bias, Epilogue use, CudaWeights type);
   /// Between pinned memory and the device's: a few bytes by a kernel, more by the copy engine.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
-  /// The batch where the device reads it: a recorded one lies there, others are copied.
+  /// The batch where the device reads it: a recorded one lies there, others are copied. Those of
+  /// one operation are there together, for the least recently used goes.
   [[nodiscard]] Extent extent(const Batch& batch) const;
   void predict(const Batch& batch, const Batch* shared, const Prediction& p) const;
   void wait() const;
@@ -126,7 +128,7 @@ class DeviceBackend final : public Backend, public Recorder {
   std::vector<std::unique_ptr<DeviceMatrix>> matrices_;
   std::vector<std::unique_ptr<LayerStack>> stacks_;
   mutable std::vector<Resident> resident_;  // the last few
-  mutable std::size_t next_ = 0;
+  mutable std::uint64_t clock_ = 0;
   // Read by counters() of one forecaster while another one is at work; all other state is touched
   // only by whoever has the model's turn (Model::Impl::turn), the count of launches too.
   mutable std::atomic<std::uint64_t> host_reads_ = 0;

@@ -67,15 +67,17 @@ Extent DeviceBackend::extent(const Batch& batch) const {
     e.last_groups += query_groups(batch.blocks[i], true);
   }
   write_image(batch, 0, layout, image.data(), nullptr);
-  for (const Resident& r : resident_) {
+  for (Resident& r : resident_) {
     if (r.image == image) {
+      r.used = ++clock_;
       e.live = static_cast<const LiveBatch*>(r.device);
       return e;
     }
   }
-  Resident& r = resident_[next_];
-  next_ = (next_ + 1) % resident_.size();
+  Resident& r = *std::min_element(resident_.begin(), resident_.end(),
+                                  [](const auto& a, const auto& b) { return a.used < b.used; });
   r.image.clear();
+  r.used = ++clock_;
   if (r.bytes < layout.bytes) {
     check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
     cudaFree(r.device);

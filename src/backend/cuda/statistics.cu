@@ -262,9 +262,8 @@ void exact_statistics(const Extent& batch, const PatchShape& shape, const float*
         static_cast<std::size_t>(shape.components) * sizeof(Component) +
         static_cast<std::size_t>(levels.most) * sizeof(double) +
         static_cast<std::size_t>(kWarps) * shape.components * rough::kRoom * sizeof(float);
-    check(cudaFuncSetAttribute(exact_cells<kWarps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(bytes)),
-          "shared memory");
+    static SharedMemory shared_memory;
+    shared_memory.allow(exact_cells<kWarps>, bytes);
     launch(exact_cells<kWarps>, dim3(static_cast<unsigned>(cells)), dim3(32 * kWarps), bytes, s,
            batch.live, shape, params, loc, scale, levels, out);
   };
