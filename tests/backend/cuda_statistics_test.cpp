@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statistics that a CUDA device forms, of trajectories and of mixtures, against plain loops and
+// halving on the host. Skipped where there is no device.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/cuda/cuda_backend.h"
+#include "backend/recorder.h"
+#include "core/mixture_solver.h"
+#include "core/student_t.h"
+#include "differential.h"
+#include "forecast/mixture_cases.h"
+
+namespace toto {
+namespace {
+
+using differential::Memory;
+
+constexpr double kMax = std::numeric_limits<double>::max();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+class CudaStatistics : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string why = cuda_unavailable();
+    if (!why.empty()) GTEST_SKIP() << why;
+    backend_ = make_cuda_backend({CudaWeights::f32, 1});
+  }
+  std::unique_ptr<Backend> backend_;
+};
+
+// --- what the host finds ---
+
+/// Half of a last digit of float32, in which results are given.
+double rounding(double v) { return 1.0001 * differential::kUlp * std::fabs(v) + 0x1p-150; }
+
+/// How far a device may be off beyond rounding(), by `error`: here because the cdf is flat?
+struct Value {
+  double value, error;
+  bool flat = false;
+};
+using Expected = std::vector<Value>;  // mean, standard deviation, quantiles
+
+/// How a device's results differ, for people to judge.
+struct Tally {
+  const char* what;
+  std::size_t all = 0, others = 0;
+  double largest = 0;
+
+  ~Tally() {
+    std::printf("%s: %zu of %zu differ in float32; errors up to %.2g of what is allowed\n", what,
+                others, all, largest);
+  }
+  /// Of a series with this location and scale.
+  void expect_near(const std::string& where, std::span<const double> got, const Expected& expected,
+                   double loc = 0, double scale = 1) {
+    std::vector<double> values, bounds;
+    for (const Value& e : expected) {
+      const double found = got[values.size()];
+      const double value = e.value * scale + (values.size() == 1 ? 0 : loc);
+      const double rounded = static_cast<float>(value);
+      const double allowed = e.error * scale;
+      const double error = (std::fabs(found - value) - rounding(value)) / allowed;
+      if (std::isfinite(error) && !e.flat) largest = std::max(largest, error);
+      if (found != rounded && !(std::isnan(found) && std::isnan(rounded))) ++others;
+      ++all;
+      values.push_back(value);
+      bounds.push_back(std::isfinite(value) ? rounding(value) + allowed : 0);
+    }
+    EXPECT_EQ(differential::compare(where, got, values, bounds), "") << what;
+  }
+};
+
+Expected of_samples(std::span<const float> samples, const std::vector<double>& levels) {
+  const auto count = static_cast<long double>(samples.size());
+  long double sum = 0, sizes = 0, squares = 0;
+  for (const float v : samples) sum += v;
+  for (const float v : samples) sizes += std::fabs(v);
+  for (const float v : samples) squares += (v - sum / count) * (v - sum / count);
+  const auto deviation = static_cast<double>(std::sqrt(squares / (count - 1)));
+  // The device adds in float64 in another order. No value passes more than 77 additions: 64 in a
+  // thread, 5 in a warp, 8 over the warps.
+  const auto error = static_cast<double>(77 * 0x1p-53L * sizes / count);
+  Expected e = {{static_cast<double>(sum / count), error},
+                {deviation, error + 77 * 0x1p-53 * deviation}};
+  std::vector<float> sorted(samples.begin(), samples.end());
+  const bool any_nan = std::any_of(sorted.begin(), sorted.end(), [](float v) { return v != v; });
+  if (any_nan) std::fill(sorted.begin(), sorted.end(), kNaN);
+  std::sort(sorted.begin(), sorted.end());
+  for (const double level : levels) {
+    // torch.quantile, as docs/statistics.md has it: the same float32 operations, so the same bits.
+    const float rank = static_cast<float>(level) * static_cast<float>(sorted.size() - 1);
+    const float weight = rank - std::floor(rank);
+    const float a = sorted[static_cast<std::size_t>(std::floor(rank))];
+    const float b = sorted[static_cast<std::size_t>(std::ceil(rank))];
+    e.push_back({weight < 0.5F ? a + weight * (b - a) : b - (b - a) * (1.0F - weight), 0});
+  }
+  return e;
+}
+
+struct Tails {
+  double lower = 0, upper = 0;
+};
+
+Tails tails_at(const MixtureParameters& p, double x) {
+  const double total = std::accumulate(p.probability.begin(), p.probability.end(), 0.0);
+  Tails at;
+  for (std::size_t k = 0; k < p.size(); ++k) {
+    if (p.probability[k] == 0) continue;
+    const double z = (x - p.loc[k]) / p.scale[k];
+    const student_t::Value t = student_t::evaluate(p.df[k], std::fabs(z));
+    const double weight = p.probability[k] / total;
+    const double small = weight * t.upper;
+    at.lower += z < 0 ? small : weight - small;
+    at.upper += z < 0 ? weight - small : small;
+  }
+  return at;
+}
+
+/// Where the smaller tail is `times` that of level q, by halving in the list of doubles.
+double quantile_of(const MixtureParameters& p, double q, double times) {
+  mixture::Bracket b{-kMax, kMax};
+  for (;;) {
+    const double x = mixture::middle_of_doubles(b.low, b.high);
+    if (!b.holds(x)) return x;
+    const Tails at = tails_at(p, x);
+    const bool below = q < 0.5 ? at.lower < times * q : at.upper > times * (1 - q);
+    (below ? b.low : b.high) = x;
+  }
+}
+
+Expected of_mixture(const MixtureParameters& p, const std::vector<double>& levels) {
+  double total = 0, mean = 0, sizes = 0, variance = 0;
+  for (std::size_t k = 0; k < p.size(); ++k) {
+    if (p.probability[k] == 0) continue;
+    total += p.probability[k];
+    mean += p.probability[k] * p.loc[k];
+    sizes += p.probability[k] * std::fabs(p.loc[k]);
+  }
+  for (std::size_t k = 0; k < p.size(); ++k) {
+    if (p.probability[k] == 0) continue;
+    const double df = std::min(p.df[k], student_t::kMaxDf);
+    const double off = p.loc[k] - mean / total;
+    variance += p.probability[k] / total * (p.scale[k] * p.scale[k] * (df / (df - 2)) + off * off);
+  }
+  // Sums of 32 terms in float64, on both sides; the centre of the variance is rounded too.
+  Expected e = {{mean, 1e-14 * sizes}, {std::sqrt(variance), 1e-12 * std::sqrt(variance)}};
+  for (const double q : levels) {
+    // What docs/statistics.md states of the host: 10^-11 of the width, and 4 last digits. So far
+    // does x go when the smaller tail changes by 10^-11 of itself, and farther in a gap.
+    const auto between = [&](double part) {
+      return std::pair{quantile_of(p, q, 1 - part), quantile_of(p, q, 1 + part)};
+    };
+    const auto [a, b] = between(1e-11);
+    const auto [c, d] = between(1e-14);
+    const double x = 0.5 * a + 0.5 * b;
+    e.push_back({x, 0.5 * std::fabs(b - a) + 0x1p-50 * std::fabs(x),
+                 std::fabs(d - c) > 0.1 * std::fabs(b - a)});
+  }
+  return e;
+}
+
+// --- what the device finds ---
+
+using Found = std::vector<std::vector<double>>;  // of each cell: as Expected
+
+/// Carries out operation(batch, levels, out) as forecasts do: recorded for more lanes and levels
+/// than come, and played.
+template <typename Operation>
+Found play(Recorder& recorder, std::int32_t lanes, std::int32_t steps,
+           const std::vector<double>& levels, const Operation& operation) {
+  constexpr std::int32_t kSpare = 3;
+  constexpr std::size_t kCountAt = 8192, kLiveAt = 8448;
+  const auto count = static_cast<std::int32_t>(levels.size());
+  const std::size_t stride = 2 + levels.size() + kSpare;
+  const std::size_t wanted = static_cast<std::size_t>(lanes * steps) * stride;
+  const std::size_t room = wanted + static_cast<std::size_t>(steps) * stride;
+  const Mirror in = recorder.allocate_mirror(kLiveAt + recorder.live_bytes(1, 0));
+  const Mirror out = recorder.allocate_mirror(room * sizeof(float));
+  Block block;
+  block.variates = lanes;
+  recorder.write_live({&block, nullptr, 1, lanes, lanes}, 0, in, kLiveAt, 1, 0);
+  std::memcpy(in.host, levels.data(), levels.size() * sizeof(double));
+  std::memcpy(in.host + kCountAt, &count, sizeof count);
+  const auto* const live = reinterpret_cast<const LiveBatch*>(in.device + kLiveAt);
+  const Batch most{nullptr, nullptr, 1, lanes + 1, lanes + 1, live, lanes + 1};
+  const Levels at{reinterpret_cast<const double*>(in.device),
+                  reinterpret_cast<const std::int32_t*>(in.device + kCountAt), count + kSpare};
+
+  recorder.begin();
+  recorder.copy_in(in, in.bytes);
+  operation(most, at, reinterpret_cast<float*>(out.device));
+  recorder.copy_out(out, out.bytes);
+  recorder.play(*recorder.end());
+
+  Found found(wanted / stride);
+  for (std::size_t i = 0; i < room; ++i) {
+    const double v = reinterpret_cast<const float*>(out.host)[i];
+    const bool asked = i < wanted && i % stride < stride - kSpare;
+    if (asked) found[i / stride].push_back(v);
+    EXPECT_TRUE(asked || v == 0) << "something that nobody asked for";
+  }
+  recorder.release_mirror(in);
+  recorder.release_mirror(out);
+  return found;
+}
+
+/// Mixtures of as many components each, as a device takes them, and where their series lie.
+struct Cells {
+  std::vector<MixtureParameters> mixtures;
+  std::vector<float> locs, scales;
+
+  void add(MixtureParameters p, float loc = 0, float scale = 1) {
+    for (std::vector<double>* part : {&p.df, &p.loc, &p.scale, &p.probability}) {
+      for (double& v : *part) v = static_cast<float>(v);
+    }
+    mixtures.push_back(std::move(p));
+    locs.push_back(loc);
+    scales.push_back(scale);
+  }
+
+  /// Statistics of all of them at the steps of each lane, of which there can be more: again and
+  /// again from the first.
+  [[nodiscard]] Found play(Backend& be, const std::vector<double>& levels, std::int32_t lanes = 1,
+                           std::int32_t steps = 0) const {
+    if (steps == 0) steps = static_cast<std::int32_t>(mixtures.size());
+    const PatchShape shape{steps + 3, static_cast<std::int32_t>(mixtures[0].size()), steps};
+    std::vector<float> params, loc, scale;
+    std::size_t from = 0;
+    for (std::int32_t i = 0; i < (lanes + 1) * shape.patch; ++i) {
+      const bool used = i % shape.patch < steps;
+      loc.push_back(used ? locs[from] : kNaN);
+      scale.push_back(used ? scales[from] : kNaN);
+      if (!used) continue;
+      const MixtureParameters& p = mixtures[from];
+      for (const std::vector<double>* part : {&p.df, &p.loc, &p.scale, &p.probability}) {
+        for (const double v : *part) params.push_back(static_cast<float>(v));
+      }
+      from = (from + 1) % mixtures.size();
+    }
+    const Memory p(be, params), l(be, loc), s(be, scale);
+    Recorder& r = *be.recorder();
+    return toto::play(r, lanes, steps, levels, [&](const Batch& b, const Levels& at, float* out) {
+      r.exact_statistics(b, shape, p.at(), l.at(), s.at(), at, out);
+    });
+  }
+};
+
+// --- trajectories ---
+
+using Index = std::size_t;
+constexpr std::pair<const char*, float (*)(float noise, Index i, Index count)> kKinds[] = {
+    {"noise", [](float v, Index, Index) { return v; }},
+    {"ties", [](float v, Index, Index) { return std::round(4 * v); }},
+    {"all alike", [](float, Index, Index) { return 0.1F; }},
+    {"descending", [](float, Index i, Index n) { return static_cast<float>(n - i); }},
+    {"far from 0", [](float v, Index, Index) { return 3e7F + 100 * v; }},
+    {"huge", [](float v, Index, Index) { return v < 0 ? -1e38F : 1e38F; }},
+    {"below normal", [](float v, Index, Index) { return 1e-40F * v; }},
+    {"NaN first", [](float v, Index i, Index) { return i == 0 ? kNaN : v; }},
+    {"NaN last", [](float v, Index i, Index n) { return i + 1 == n ? -kNaN : v; }},
+    {"infinite", [](float v, Index i, Index) { return i % 7 == 0 ? kInf : v; }},
+    {"minus infinite", [](float v, Index i, Index) { return i % 3 == 0 ? -kInf : v; }},
+};
+
+TEST_F(CudaStatistics, OfTrajectoriesAreTheHosts) {
+  constexpr Index kHorizon = 3, kFirst = 1;
+  std::vector<double> levels = {1e-7};  // more than there are threads
+  for (int i = 1; i < 600; ++i) levels.push_back(i / 600.0);
+  levels.push_back(0.99999994);
+  Tally tally{"trajectories"};
+  Recorder& recorder = *backend_->recorder();
+  const std::int32_t most = recorder.most_samples();
+  for (const std::int32_t samples : {1, 2, 3, 31, 32, 33, 256, 257, 1000, 4096, most - 1, most}) {
+    const auto count = static_cast<Index>(samples);
+    differential::Dice dice(count);
+    std::vector<float> kept;
+    for (Index lane = 0; lane < std::size(kKinds) * kHorizon; ++lane) {
+      const std::vector<float> noise = dice.values(count, 1.0F);
+      const auto make = kKinds[lane / kHorizon].second;
+      for (Index i = 0; i < count; ++i) kept.push_back(make(noise[i], i, count));
+    }
+    const Memory memory(*backend_, kept);
+    const Found found =
+        play(recorder, std::size(kKinds), kHorizon - kFirst, levels,
+             [&](const Batch& batch, const Levels& at, float* out) {
+               recorder.sample_statistics(batch, static_cast<const float*>(memory.at()), kHorizon,
+                                          kFirst, samples, at, out);
+             });
+    for (Index cell = 0; cell < found.size(); ++cell) {
+      const Index lane = cell / (kHorizon - kFirst);
+      const Index step = kFirst + cell % (kHorizon - kFirst);
+      const auto own = std::span(kept).subspan((lane * kHorizon + step) * count, count);
+      tally.expect_near(std::to_string(samples) + " samples, " + kKinds[lane].first, found[cell],
+                        of_samples(own, levels));
+    }
+  }
+}
+
+// --- mixtures ---
+
+const std::vector<double> kLevels = {1e-6,  1e-4, 0.001, 0.01,     0.025,   0.1,  0.25,
+                                     0.3,   0.4,  0.5,   0.6,      0.7,     0.75, 0.9,
+                                     0.975, 0.99, 0.999, 1 - 1e-4, 1 - 1e-6};
+
+/// Degrees of freedom from just above 2 to infinity, scales four orders apart, components that do
+/// not count.
+MixtureParameters uneven_mixture(std::uint64_t seed, int count) {
+  constexpr double kDf[] = {2.0000002, 3, 39.9, 40, 1e4, 1e30, kInf};
+  MixtureParameters p = network_mixture(seed, count, 3);
+  for (std::size_t k = 0; k < p.size(); ++k) {
+    p.df[k] = kDf[k % std::size(kDf)];
+    p.scale[k] *= std::pow(10.0, static_cast<double>(k % 5) - 2);
+    if (k % 4 == 3) p.probability[k] = 0;
+    if (k % 4 == 3) p.df[k] = p.loc[k] = kNaN;
+  }
+  return p;
+}
+
+// float32 hides all but seven digits of a quantile. So each is asked for once more, of a series
+// whose location brings it near 0: that shows seven digits of what is left of it.
+TEST_F(CudaStatistics, OfMixturesAreTheHosts) {
+  auto cases = mixture_cases();
+  cases.emplace_back("flat gap", MixtureParameters{{1e8, 1e8}, {-1e6, 1e6}, {1, 1}, {0.5, 0.5}});
+  for (const int count : {1, 8, 24, 32}) {
+    const auto seed = static_cast<std::uint64_t>(count);
+    cases.emplace_back(std::to_string(count) + " components", network_mixture(seed, count));
+    cases.emplace_back(cases.back().first + ", uneven", uneven_mixture(seed, count));
+  }
+  Tally tally{"mixtures"};
+  Tally close{"mixtures, what float32 hides"};
+  for (const auto& [name, p] : cases) {
+    Cells cells;
+    cells.add(p);
+    const Expected plain = of_mixture(cells.mixtures[0], kLevels);
+    for (std::size_t i = 2; i < plain.size(); ++i) {
+      cells.add(p, -static_cast<float>(plain[i].value));
+    }
+    const Found found = cells.play(*backend_, kLevels);
+    tally.expect_near(name, found[0], plain);
+    for (std::size_t cell = 1; cell < found.size(); ++cell) {
+      close.expect_near(name, found[cell], plain, cells.locs[cell]);
+    }
+  }
+}
+
+// As many levels as are recorded.
+TEST_F(CudaStatistics, OfManyLevelsAscend) {
+  std::vector<double> levels;
+  for (int i = 1; i <= 1000; ++i) levels.push_back(i / 1001.0);
+  Cells cells;
+  cells.add(uneven_mixture(6, 32), 0.25F, 3);
+  const Found found = cells.play(*backend_, levels);
+  Tally{"levels"}.expect_near("", found[0], of_mixture(cells.mixtures[0], levels), 0.25, 3);
+  EXPECT_TRUE(std::is_sorted(found[0].begin() + 2, found[0].end()));
+}
+
+// Where there are many steps, fewer warps work on each.
+TEST_F(CudaStatistics, OfAStepDoNotDependOnTheNumberOfSteps) {
+  Tally tally{"steps"};
+  for (const int components : {3, 24, 32}) {
+    Cells cells;
+    for (int i = 0; i < 7; ++i) {
+      const auto seed = static_cast<std::uint64_t>(components + i);
+      cells.add(i % 2 == 0 ? network_mixture(seed, components) : uneven_mixture(seed, components),
+                static_cast<float>(10 * i - 30), 0.1F * static_cast<float>(1 + i));
+    }
+    const Found few = cells.play(*backend_, kLevels);
+    const Found many = cells.play(*backend_, kLevels, 32, 33);
+    for (std::size_t i = 0; i < few.size(); ++i) {
+      tally.expect_near(std::to_string(components) + " components", few[i],
+                        of_mixture(cells.mixtures[i], kLevels), cells.locs[i], cells.scales[i]);
+    }
+    for (std::size_t i = 0; i < many.size(); ++i) {
+      ASSERT_EQ(differential::compare_bits("step", many[i], few[i % few.size()]), "") << i;
+    }
+  }
+}
+
+TEST_F(CudaStatistics, OfInvalidMixturesAreNaN) {
+  Cells cells;
+  for (const float df : {kNaN, 1.9F, -kInf}) cells.add({{df, 3}, {0, 0}, {1, 1}, {1, 1}});
+  for (const float loc : {kNaN, kInf}) cells.add({{3, 3}, {loc, 0}, {1, 1}, {1, 1}});
+  for (const float s : {kNaN, kInf, 0.0F, -1.0F}) cells.add({{3, 3}, {0, 0}, {1, s}, {1, 1}});
+  for (const float p : {kNaN, kInf, -1.0F}) cells.add({{3, 3}, {0, 0}, {1, 1}, {p, 3}});
+  cells.add({{3, 3}, {0, 0}, {1, 1}, {0, 0}});
+  const std::size_t bad = cells.locs.size();
+  cells.add({{3, 5}, {0, 1}, {1, 2}, {0.5, 0.5}});
+  for (const std::int32_t lanes : {1, 80}) {  // few and many steps
+    const Found found = cells.play(*backend_, kLevels, lanes);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const bool nan = i % (bad + 1) < bad;
+      for (const double v : found[i]) EXPECT_EQ(std::isnan(v), nan) << i % (bad + 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace toto
