@@ -22,23 +22,20 @@ void Engine::take(const Generation& g) {
   again_ = !share_ && !g.cached;
 }
 
-/// How many series, from `first` on, go through the network together.
-/// Not more than leave room for as many trajectories at once as a recorded forecast needs: a
-/// series' bits are not to depend on what is forecast beside it.
+/// How many series, from `first` on, go through the network together: not more than leave room for
+/// as many trajectories at once as a recorded forecast needs, for a series' bits are not to depend
+/// on what is forecast beside it.
 std::size_t Engine::chunk_size(std::span<const Series> series, const Generation& g,
                                std::size_t first, const Limits& limits) const {
   const std::int32_t fewest = fewest_recorded(g);
-  std::size_t count = 0;
-  std::int64_t rows = 0;
   Chunk chunk;
-  while (first + count < series.size()) {
-    const Series& s = series[first + count];
-    rows += static_cast<std::int64_t>(s.variates) * (context_tokens(s, patch_, align_) + labels_);
+  for (const Series& s : series.subspan(first)) {
     add(s, chunk);
-    if (count > 0 && (rows > limits.rows || first_batch(chunk, g, limits) < fewest)) break;
-    ++count;
+    const bool fits = chunk.context_rows <= limits.rows && first_batch(chunk, g, limits) >= fewest;
+    if (chunk.count > 0 && !fits) break;
+    ++chunk.count;
   }
-  return count;
+  return chunk.count;
 }
 
 void Engine::run(std::span<const Series> series, const Generation& g, const Limits& limits,

@@ -33,6 +33,7 @@ class PlanTable {
   /// Bytes that a call would take, before any rounding up.
   [[nodiscard]] std::size_t bytes_for(const Capacity& need) const;
   [[nodiscard]] std::uint64_t memory_limit() const { return options_.memory_limit; }
+  /// At least 1.
   [[nodiscard]] std::size_t most_plans() const { return options_.max_plans; }
 
   [[nodiscard]] std::uint64_t builds() const { return builds_; }

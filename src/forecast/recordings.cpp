@@ -39,7 +39,7 @@ Recorded* Recordings::find(const RecordingKey& key) {
 }
 
 Recorded& Recordings::add(std::unique_ptr<Recorded> recorded) {
-  if (full() && !all_.empty()) {
+  if (full()) {
     const auto oldest = std::min_element(
         all_.begin(), all_.end(), [](const auto& a, const auto& b) { return a->used < b->used; });
     release(**oldest);

@@ -58,7 +58,7 @@ struct Recorded {
   }
 };
 
-/// Owns recordings and their memory, `most` of them. The least recently used goes.
+/// Owns recordings and their memory, `most` of them, at least 1. The least recently used goes.
 class Recordings {
  public:
   Recordings(Backend& backend, std::size_t most) : backend_(backend), most_(most) {}

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,8 +25,8 @@ namespace toto {
 namespace {
 
 using differential::Memory;
+using Index = std::size_t;
 
-constexpr double kMax = std::numeric_limits<double>::max();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
@@ -46,17 +45,17 @@ class CudaStatistics : public testing::Test {
 /// Half of a last digit of float32, in which results are given.
 double rounding(double v) { return 1.0001 * differential::kUlp * std::fabs(v) + 0x1p-150; }
 
-/// How far a device may be off beyond rounding(), by `error`: here because the cdf is flat?
+/// `error`: how far a device may be off beyond rounding().
 struct Value {
   double value, error;
-  bool flat = false;
+  bool gap = false;  // the error is large because the cdf is flat here
 };
 using Expected = std::vector<Value>;  // mean, standard deviation, quantiles
 
 /// How a device's results differ, for people to judge.
 struct Tally {
   const char* what;
-  std::size_t all = 0, others = 0;
+  Index all = 0, others = 0;
   double largest = 0;
 
   ~Tally() {
@@ -73,7 +72,7 @@ struct Tally {
       const double rounded = static_cast<float>(value);
       const double allowed = e.error * scale;
       const double error = (std::fabs(found - value) - rounding(value)) / allowed;
-      if (std::isfinite(error) && !e.flat) largest = std::max(largest, error);
+      if (std::isfinite(error) && !e.gap) largest = std::max(largest, error);
       if (found != rounded && !(std::isnan(found) && std::isnan(rounded))) ++others;
       ++all;
       values.push_back(value);
@@ -92,9 +91,9 @@ Expected of_samples(std::span<const float> samples, const std::vector<double>& l
   const auto deviation = static_cast<double>(std::sqrt(squares / (count - 1)));
   // The device adds in float64 in another order. No value passes more than 77 additions: 64 in a
   // thread, 5 in a warp, 8 over the warps.
-  const auto error = static_cast<double>(77 * 0x1p-53L * sizes / count);
-  Expected e = {{static_cast<double>(sum / count), error},
-                {deviation, error + 77 * 0x1p-53 * deviation}};
+  constexpr double kOrder = 77 * 0x1p-53;
+  const double error = kOrder * static_cast<double>(sizes / count);
+  Expected e = {{static_cast<double>(sum / count), error}, {deviation, error + kOrder * deviation}};
   std::vector<float> sorted(samples.begin(), samples.end());
   const bool any_nan = std::any_of(sorted.begin(), sorted.end(), [](float v) { return v != v; });
   if (any_nan) std::fill(sorted.begin(), sorted.end(), kNaN);
@@ -103,53 +102,49 @@ Expected of_samples(std::span<const float> samples, const std::vector<double>& l
     // torch.quantile, as docs/statistics.md has it: the same float32 operations, so the same bits.
     const float rank = static_cast<float>(level) * static_cast<float>(sorted.size() - 1);
     const float weight = rank - std::floor(rank);
-    const float a = sorted[static_cast<std::size_t>(std::floor(rank))];
-    const float b = sorted[static_cast<std::size_t>(std::ceil(rank))];
+    const float a = sorted[static_cast<Index>(std::floor(rank))];
+    const float b = sorted[static_cast<Index>(std::ceil(rank))];
     e.push_back({weight < 0.5F ? a + weight * (b - a) : b - (b - a) * (1.0F - weight), 0});
   }
   return e;
 }
 
-struct Tails {
+/// Of probabilities as they are, which may sum to anything.
+std::pair<double, double> tails_at(const MixtureParameters& p, double x) {
   double lower = 0, upper = 0;
-};
-
-Tails tails_at(const MixtureParameters& p, double x) {
-  const double total = std::accumulate(p.probability.begin(), p.probability.end(), 0.0);
-  Tails at;
-  for (std::size_t k = 0; k < p.size(); ++k) {
+  for (Index k = 0; k < p.size(); ++k) {
     if (p.probability[k] == 0) continue;
     const double z = (x - p.loc[k]) / p.scale[k];
     const student_t::Value t = student_t::evaluate(p.df[k], std::fabs(z));
-    const double weight = p.probability[k] / total;
-    const double small = weight * t.upper;
-    at.lower += z < 0 ? small : weight - small;
-    at.upper += z < 0 ? weight - small : small;
+    const double small = p.probability[k] * t.upper;
+    lower += z < 0 ? small : p.probability[k] - small;
+    upper += z < 0 ? p.probability[k] - small : small;
   }
-  return at;
+  return {lower, upper};
 }
 
 /// Where the smaller tail is `times` that of level q, by halving in the list of doubles.
 double quantile_of(const MixtureParameters& p, double q, double times) {
-  mixture::Bracket b{-kMax, kMax};
+  mixture::Bracket b{std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max()};
   for (;;) {
     const double x = mixture::middle_of_doubles(b.low, b.high);
     if (!b.holds(x)) return x;
-    const Tails at = tails_at(p, x);
-    const bool below = q < 0.5 ? at.lower < times * q : at.upper > times * (1 - q);
+    const auto [lower, upper] = tails_at(p, x);
+    const double all = lower + upper;
+    const bool below = q < 0.5 ? lower < times * q * all : upper > times * (1 - q) * all;
     (below ? b.low : b.high) = x;
   }
 }
 
 Expected of_mixture(const MixtureParameters& p, const std::vector<double>& levels) {
   double total = 0, mean = 0, sizes = 0, variance = 0;
-  for (std::size_t k = 0; k < p.size(); ++k) {
+  for (Index k = 0; k < p.size(); ++k) {
     if (p.probability[k] == 0) continue;
     total += p.probability[k];
     mean += p.probability[k] * p.loc[k];
     sizes += p.probability[k] * std::fabs(p.loc[k]);
   }
-  for (std::size_t k = 0; k < p.size(); ++k) {
+  for (Index k = 0; k < p.size(); ++k) {
     if (p.probability[k] == 0) continue;
     const double df = std::min(p.df[k], student_t::kMaxDf);
     const double off = p.loc[k] - mean / total;
@@ -158,16 +153,13 @@ Expected of_mixture(const MixtureParameters& p, const std::vector<double>& level
   // Sums of 32 terms in float64, on both sides; the centre of the variance is rounded too.
   Expected e = {{mean, 1e-14 * sizes}, {std::sqrt(variance), 1e-12 * std::sqrt(variance)}};
   for (const double q : levels) {
-    // What docs/statistics.md states of the host: 10^-11 of the width, and 4 last digits. So far
-    // does x go when the smaller tail changes by 10^-11 of itself, and farther in a gap.
-    const auto between = [&](double part) {
-      return std::pair{quantile_of(p, q, 1 - part), quantile_of(p, q, 1 + part)};
-    };
-    const auto [a, b] = between(1e-11);
-    const auto [c, d] = between(1e-14);
+    // docs/statistics.md: 10^-11 of the width, and 4 last digits. About so far does x go when the
+    // smaller tail changes by 10^-11 of itself; farther in a gap.
+    const double a = quantile_of(p, q, 1 - 1e-11);
+    const double b = quantile_of(p, q, 1 + 1e-11);
     const double x = 0.5 * a + 0.5 * b;
-    e.push_back({x, 0.5 * std::fabs(b - a) + 0x1p-50 * std::fabs(x),
-                 std::fabs(d - c) > 0.1 * std::fabs(b - a)});
+    const double error = 0.5 * std::fabs(b - a) + 0x1p-50 * std::fabs(x);
+    e.push_back({x, error, std::fabs(quantile_of(p, q, 1 - 1e-13) - x) > 0.5 * error});
   }
   return e;
 }
@@ -182,15 +174,14 @@ template <typename Operation>
 Found play(Recorder& recorder, std::int32_t lanes, std::int32_t steps,
            const std::vector<double>& levels, const Operation& operation) {
   constexpr std::int32_t kSpare = 3;
-  constexpr std::size_t kCountAt = 8192, kLiveAt = 8448;
+  constexpr Index kCountAt = 8192, kLiveAt = 8448;
   const auto count = static_cast<std::int32_t>(levels.size());
-  const std::size_t stride = 2 + levels.size() + kSpare;
-  const std::size_t wanted = static_cast<std::size_t>(lanes * steps) * stride;
-  const std::size_t room = wanted + static_cast<std::size_t>(steps) * stride;
+  const Index stride = 2 + levels.size() + kSpare;
+  const Index wanted = static_cast<Index>(lanes * steps) * stride;
+  const Index room = wanted + static_cast<Index>(steps) * stride;
   const Mirror in = recorder.allocate_mirror(kLiveAt + recorder.live_bytes(1, 0));
   const Mirror out = recorder.allocate_mirror(room * sizeof(float));
-  Block block;
-  block.variates = lanes;
+  const Block block{.variates = lanes};
   recorder.write_live({&block, nullptr, 1, lanes, lanes}, 0, in, kLiveAt, 1, 0);
   std::memcpy(in.host, levels.data(), levels.size() * sizeof(double));
   std::memcpy(in.host + kCountAt, &count, sizeof count);
@@ -198,7 +189,6 @@ Found play(Recorder& recorder, std::int32_t lanes, std::int32_t steps,
   const Batch most{nullptr, nullptr, 1, lanes + 1, lanes + 1, live, lanes + 1};
   const Levels at{reinterpret_cast<const double*>(in.device),
                   reinterpret_cast<const std::int32_t*>(in.device + kCountAt), count + kSpare};
-
   recorder.begin();
   recorder.copy_in(in, in.bytes);
   operation(most, at, reinterpret_cast<float*>(out.device));
@@ -206,7 +196,7 @@ Found play(Recorder& recorder, std::int32_t lanes, std::int32_t steps,
   recorder.play(*recorder.end());
 
   Found found(wanted / stride);
-  for (std::size_t i = 0; i < room; ++i) {
+  for (Index i = 0; i < room; ++i) {
     const double v = reinterpret_cast<const float*>(out.host)[i];
     const bool asked = i < wanted && i % stride < stride - kSpare;
     if (asked) found[i / stride].push_back(v);
@@ -231,24 +221,22 @@ struct Cells {
     scales.push_back(scale);
   }
 
-  /// Statistics of all of them at the steps of each lane, of which there can be more: again and
-  /// again from the first.
+  /// Statistics of lanes * steps of them, again and again from the first; of each once.
   [[nodiscard]] Found play(Backend& be, const std::vector<double>& levels, std::int32_t lanes = 1,
                            std::int32_t steps = 0) const {
     if (steps == 0) steps = static_cast<std::int32_t>(mixtures.size());
     const PatchShape shape{steps + 3, static_cast<std::int32_t>(mixtures[0].size()), steps};
-    std::vector<float> params, loc, scale;
-    std::size_t from = 0;
-    for (std::int32_t i = 0; i < (lanes + 1) * shape.patch; ++i) {
-      const bool used = i % shape.patch < steps;
-      loc.push_back(used ? locs[from] : kNaN);
-      scale.push_back(used ? scales[from] : kNaN);
-      if (!used) continue;
+    std::vector<float> params, loc(static_cast<Index>((lanes + 1) * shape.patch), kNaN);
+    std::vector<float> scale = loc;
+    for (std::int32_t cell = 0; cell < (lanes + 1) * steps; ++cell) {
+      const Index from = static_cast<Index>(cell) % mixtures.size();
+      const auto at = static_cast<Index>(cell / steps * shape.patch + cell % steps);
+      loc[at] = locs[from];
+      scale[at] = scales[from];
       const MixtureParameters& p = mixtures[from];
       for (const std::vector<double>* part : {&p.df, &p.loc, &p.scale, &p.probability}) {
-        for (const double v : *part) params.push_back(static_cast<float>(v));
+        params.insert(params.end(), part->begin(), part->end());
       }
-      from = (from + 1) % mixtures.size();
     }
     const Memory p(be, params), l(be, loc), s(be, scale);
     Recorder& r = *be.recorder();
@@ -260,7 +248,6 @@ struct Cells {
 
 // --- trajectories ---
 
-using Index = std::size_t;
 constexpr std::pair<const char*, float (*)(float noise, Index i, Index count)> kKinds[] = {
     {"noise", [](float v, Index, Index) { return v; }},
     {"ties", [](float v, Index, Index) { return std::round(4 * v); }},
@@ -276,7 +263,7 @@ constexpr std::pair<const char*, float (*)(float noise, Index i, Index count)> k
 };
 
 TEST_F(CudaStatistics, OfTrajectoriesAreTheHosts) {
-  constexpr Index kHorizon = 3, kFirst = 1;
+  constexpr Index kHorizon = 3, kFirst = 1, kSteps = kHorizon - kFirst;
   std::vector<double> levels = {1e-7};  // more than there are threads
   for (int i = 1; i < 600; ++i) levels.push_back(i / 600.0);
   levels.push_back(0.99999994);
@@ -294,17 +281,16 @@ TEST_F(CudaStatistics, OfTrajectoriesAreTheHosts) {
     }
     const Memory memory(*backend_, kept);
     const Found found =
-        play(recorder, std::size(kKinds), kHorizon - kFirst, levels,
+        play(recorder, std::size(kKinds), kSteps, levels,
              [&](const Batch& batch, const Levels& at, float* out) {
                recorder.sample_statistics(batch, static_cast<const float*>(memory.at()), kHorizon,
                                           kFirst, samples, at, out);
              });
     for (Index cell = 0; cell < found.size(); ++cell) {
-      const Index lane = cell / (kHorizon - kFirst);
-      const Index step = kFirst + cell % (kHorizon - kFirst);
-      const auto own = std::span(kept).subspan((lane * kHorizon + step) * count, count);
-      tally.expect_near(std::to_string(samples) + " samples, " + kKinds[lane].first, found[cell],
-                        of_samples(own, levels));
+      const Index at = cell / kSteps * kHorizon + kFirst + cell % kSteps;
+      tally.expect_near(std::to_string(samples) + " samples, " + kKinds[cell / kSteps].first,
+                        found[cell],
+                        of_samples(std::span(kept).subspan(at * count, count), levels));
     }
   }
 }
@@ -320,7 +306,7 @@ const std::vector<double> kLevels = {1e-6,  1e-4, 0.001, 0.01,     0.025,   0.1,
 MixtureParameters uneven_mixture(std::uint64_t seed, int count) {
   constexpr double kDf[] = {2.0000002, 3, 39.9, 40, 1e4, 1e30, kInf};
   MixtureParameters p = network_mixture(seed, count, 3);
-  for (std::size_t k = 0; k < p.size(); ++k) {
+  for (Index k = 0; k < p.size(); ++k) {
     p.df[k] = kDf[k % std::size(kDf)];
     p.scale[k] *= std::pow(10.0, static_cast<double>(k % 5) - 2);
     if (k % 4 == 3) p.probability[k] = 0;
@@ -345,12 +331,12 @@ TEST_F(CudaStatistics, OfMixturesAreTheHosts) {
     Cells cells;
     cells.add(p);
     const Expected plain = of_mixture(cells.mixtures[0], kLevels);
-    for (std::size_t i = 2; i < plain.size(); ++i) {
+    for (Index i = 2; i < plain.size(); ++i) {
       cells.add(p, -static_cast<float>(plain[i].value));
     }
     const Found found = cells.play(*backend_, kLevels);
     tally.expect_near(name, found[0], plain);
-    for (std::size_t cell = 1; cell < found.size(); ++cell) {
+    for (Index cell = 1; cell < found.size(); ++cell) {
       close.expect_near(name, found[cell], plain, cells.locs[cell]);
     }
   }
@@ -379,11 +365,11 @@ TEST_F(CudaStatistics, OfAStepDoNotDependOnTheNumberOfSteps) {
     }
     const Found few = cells.play(*backend_, kLevels);
     const Found many = cells.play(*backend_, kLevels, 32, 33);
-    for (std::size_t i = 0; i < few.size(); ++i) {
+    for (Index i = 0; i < few.size(); ++i) {
       tally.expect_near(std::to_string(components) + " components", few[i],
                         of_mixture(cells.mixtures[i], kLevels), cells.locs[i], cells.scales[i]);
     }
-    for (std::size_t i = 0; i < many.size(); ++i) {
+    for (Index i = 0; i < many.size(); ++i) {
       ASSERT_EQ(differential::compare_bits("step", many[i], few[i % few.size()]), "") << i;
     }
   }
@@ -396,11 +382,11 @@ TEST_F(CudaStatistics, OfInvalidMixturesAreNaN) {
   for (const float s : {kNaN, kInf, 0.0F, -1.0F}) cells.add({{3, 3}, {0, 0}, {1, s}, {1, 1}});
   for (const float p : {kNaN, kInf, -1.0F}) cells.add({{3, 3}, {0, 0}, {1, 1}, {p, 3}});
   cells.add({{3, 3}, {0, 0}, {1, 1}, {0, 0}});
-  const std::size_t bad = cells.locs.size();
+  const Index bad = cells.locs.size();
   cells.add({{3, 5}, {0, 1}, {1, 2}, {0.5, 0.5}});
   for (const std::int32_t lanes : {1, 80}) {  // few and many steps
     const Found found = cells.play(*backend_, kLevels, lanes);
-    for (std::size_t i = 0; i < found.size(); ++i) {
+    for (Index i = 0; i < found.size(); ++i) {
       const bool nan = i % (bad + 1) < bad;
       for (const double v : found[i]) EXPECT_EQ(std::isnan(v), nan) << i % (bad + 1);
     }
