@@ -133,6 +133,15 @@ struct LayerWeights {
   Matrix mlp_out;               // D x M
 };
 
+/// What comes before the head (spec A5-A7).
+struct StackWeights {
+  Matrix embed;                  // D x P
+  const void* labels = nullptr;  // [2][D], see Backend::set_labels(); nullptr: there are none
+  std::span<const LayerWeights> layers;
+  std::int32_t heads = 0;
+  std::int32_t head_dim = 0;
+};
+
 /// Rotary and xPos tables (spec A8) for positions 0 .. positions-1.
 struct Rotary {
   const void* cosine = nullptr;  // [positions][d/2], float32 angles
@@ -278,21 +287,19 @@ class Backend {
     rms_norm(x, gain, normed, rows, w.in);
     linear(w, normed, y, rows, epilogue);
   }
-  /// Prepares layers to be carried out by layers(); nullptr: this backend takes them one by one.
-  /// The backend keeps what it returns.
-  [[nodiscard]] virtual const void* prepare_layers(std::span<const LayerWeights> /*layers*/,
-                                                   std::int32_t /*heads*/,
-                                                   std::int32_t /*head_dim*/) {
+  /// Prepares a network to be carried out by stack(); nullptr: this backend takes its operations
+  /// one by one. The backend keeps what it returns.
+  [[nodiscard]] virtual const void* prepare_stack(const StackWeights& /*weights*/) {
     return nullptr;
   }
-  /// All layers over a context, of which nothing is cached, in one operation: hidden [rows][D] to
-  /// the last tokens y [lanes][D], with the bits of the operations below one by one; keys and
-  /// values are appended. `stack`: from prepare_layers(). false: nothing was done, take them one by
-  /// one.
-  [[nodiscard]] virtual bool layers(const void* /*stack*/, const Batch& /*all*/,
-                                    const Batch& /*last*/, const Rotary& /*rotary*/,
-                                    std::span<const KvLayer> /*kv*/, const void* /*hidden*/,
-                                    void* /*y*/) const {
+  /// Embedding, labels and all layers over a context, of which nothing is cached, in one operation:
+  /// scaled [rows][P] to the last tokens y [lanes][D], with the bits of the operations below one by
+  /// one; keys and values are appended; hidden [rows][D] is scratch. `stack`: from prepare_stack().
+  /// false: nothing was done, take them one by one.
+  [[nodiscard]] virtual bool stack(const void* /*stack*/, const Batch& /*all*/,
+                                   const Batch& /*last*/, const Rotary& /*rotary*/,
+                                   std::span<const KvLayer> /*kv*/, const void* /*scaled*/,
+                                   void* /*hidden*/, void* /*y*/) const {
     return false;
   }
   /// Writes the labels [2][dim] (target, exogenous; unit length) over the label rows of `hidden`.

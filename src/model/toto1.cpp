@@ -53,6 +53,10 @@ Toto1::Toto1(const Toto1Config& config, const WeightTable& weights,
   load_layers(weights);
   load_head(weights);
   if (weights.has_variate_labels()) load_labels(weights);
+  if (execution_.trim) {
+    stack_ =
+        backend_->prepare_stack({embed_, labels_, layers_, config_.num_heads, config_.head_dim()});
+  }
 }
 
 const void* Toto1::upload_vector(std::span<const float> values) {
@@ -93,9 +97,6 @@ void Toto1::load_layers(const WeightTable& weights) {
     layer.mlp_out =
         read_matrix(weights, *backend_, prefix + "mlp.0.w3", width, hidden, Epilogue::residual);
     layers_.push_back(layer);
-  }
-  if (execution_.trim) {
-    stack_ = backend_->prepare_layers(layers_, config_.num_heads, config_.head_dim());
   }
 }
 
@@ -183,15 +184,14 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
   const std::int32_t d = config_.head_dim();
   const std::int32_t width = config_.embed_dim;
 
-  be.linear(embed_, a.scaled, a.hidden, all.all_rows(), Epilogue::store);
-  if (labels_ != nullptr) be.set_labels(all, labels_, a.hidden, width);
-
   const bool context = &all != &last;
   if (stack_ != nullptr && context && (observer == nullptr || !*observer) &&
-      be.layers(stack_, all, last, rotary, kv, a.hidden, a.last)) {
+      be.stack(stack_, all, last, rotary, kv, a.scaled, a.hidden, a.last)) {
     head(a, all, steps);
     return;
   }
+  be.linear(embed_, a.scaled, a.hidden, all.all_rows(), Epilogue::store);
+  if (labels_ != nullptr) be.set_labels(all, labels_, a.hidden, width);
 
   const Batch* batch = &all;  // becomes `last` once only the last tokens matter
   void* hidden = a.hidden;

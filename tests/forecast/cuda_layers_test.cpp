@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All layers in one launch, for up to eight rows of the published model's widths, against the same
-// layers one by one, which a larger batch takes: every bit is equal. Skipped where there is no
-// device.
+// Embedding and all layers in one launch, for up to eight rows of the published model's widths,
+// against the same operations one by one, which a larger batch takes: every bit is equal. Skipped
+// where there is no device.
 #include "needs_device.h"
 #include "requests.h"
 
@@ -18,6 +18,7 @@ struct Case {
   Precision precision;
   std::int32_t spacewise_every;
   bool labels;
+  std::int32_t patch = 16;
 };
 
 class CudaLayers : public testing::TestWithParam<Case> {
@@ -25,7 +26,7 @@ class CudaLayers : public testing::TestWithParam<Case> {
   void SetUp() override { TOTO_NEEDS_DEVICE(); }
   [[nodiscard]] static Model make() {
     Toto1Config c = test::spec_config();
-    c.patch_size = 16;
+    c.patch_size = GetParam().patch;
     c.embed_dim = 768;
     c.num_heads = 12;
     c.mlp_hidden_dim = 3072;
@@ -54,12 +55,15 @@ std::vector<Forecast> forecast(Forecaster& forecaster, const std::vector<OwnedSe
 TEST_P(CudaLayers, GiveTheBitsOfOneByOne) {
   const Model model = make();
   std::vector<OwnedSeries> owned;
-  for (std::size_t i = 0; i < 9; ++i) owned.push_back(wave(i, 5 + i * 14));  // 1 to 8 tokens
-  owned.push_back(wave(20, 3, 7));                                           // 7 variates of one
-  owned.push_back(wave(21, 48, 2));                                          // 2 of three
-  owned.push_back(wave(22, 20, 3));
+  const auto patch = static_cast<std::size_t>(GetParam().patch);
+  for (std::size_t i = 0; i < 9; ++i) {
+    owned.push_back(wave(i, (5 + i * 14) * patch / 16));  // 1 to 8 tokens
+  }
+  owned.push_back(wave(20, 3, 7));          // 7 variates of one
+  owned.push_back(wave(21, 3 * patch, 2));  // 2 of three
+  owned.push_back(wave(22, patch + 4, 3));
   owned[10].groups = {0, 1};
-  for (const std::size_t horizon : {9U, 40U}) {
+  for (const std::size_t horizon : {patch / 2 + 1, patch * 5 / 2}) {
     Forecaster batch(model);
     const auto all = forecast(batch, owned, horizon);
     Forecaster few(model);
@@ -70,7 +74,7 @@ TEST_P(CudaLayers, GiveTheBitsOfOneByOne) {
     }
     // One launch for all layers, where there is a kernel for it; four layers one by one are 24.
     expect_same(forecast(few, {owned[0]}, horizon).front(), all[0]);
-    if (horizon == 9 && model.impl().net->backend().isa() == "sm_90") {
+    if (horizon < patch && model.impl().net->backend().isa() == "sm_90") {
       EXPECT_LT(few.counters().graph_launches, 20U);
     }
     const auto three = forecast(few, {owned[0], owned[9], owned[1]}, horizon);  // 1, 7, 2 tokens
@@ -95,7 +99,11 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaLayers,
                                          Case{"Tf32TimeOnly", Precision::tf32, 9, false},
                                          Case{"Bfloat16", Precision::bfloat16, 2, false},
                                          Case{"Bfloat16Labels", Precision::bfloat16, 4, true},
-                                         Case{"Bfloat16TimeOnly", Precision::bfloat16, 9, false}),
+                                         Case{"Bfloat16TimeOnly", Precision::bfloat16, 9, false},
+                                         Case{"Float32Patch64", Precision::float32, 4, false, 64},
+                                         Case{"Tf32Patch64", Precision::tf32, 4, false, 64},
+                                         Case{"Bfloat16Patch64", Precision::bfloat16, 4, false, 64},
+                                         Case{"Float32Patch96", Precision::float32, 4, false, 96}),
                          case_name);
 
 }  // namespace

@@ -58,11 +58,10 @@ class DeviceBackend final : public Backend, public Recorder {
                 std::int32_t dim) const override;
   void norm_linear(const void* x, const void* gain, void* normed, const Matrix& w, void* y,
                    Rows rows, Epilogue epilogue) const override;
-  [[nodiscard]] const void* prepare_layers(std::span<const LayerWeights> layers, std::int32_t heads,
-                                           std::int32_t head_dim) override;
-  [[nodiscard]] bool layers(const void* stack, const Batch& all, const Batch& last,
-                            const Rotary& rotary, std::span<const KvLayer> kv, const void* hidden,
-                            void* y) const override;
+  [[nodiscard]] const void* prepare_stack(const StackWeights& weights) override;
+  [[nodiscard]] bool stack(const void* stack, const Batch& all, const Batch& last,
+                           const Rotary& rotary, std::span<const KvLayer> kv, const void* scaled,
+                           void* hidden, void* y) const override;
   void set_labels(const Batch& batch, const void* labels, void* hidden,
                   std::int32_t dim) const override;
   void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,

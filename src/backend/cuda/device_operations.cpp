@@ -135,19 +135,24 @@ void DeviceBackend::norm_linear(const void* x, const void* gain, void* normed, c
   linear(w, normed, y, rows, epilogue);
 }
 
-const void* DeviceBackend::prepare_layers(std::span<const LayerWeights> layers, std::int32_t heads,
-                                          std::int32_t head_dim) {
-  if (!LayerStack::possible(layers, heads, head_dim, type_, stream_)) return nullptr;
-  return stacks_.emplace_back(std::make_unique<LayerStack>(layers, type_)).get();
+const void* DeviceBackend::prepare_stack(const StackWeights& weights) {
+  if (!LayerStack::possible(weights, type_, stream_)) return nullptr;
+  return stacks_.emplace_back(std::make_unique<LayerStack>(weights, type_)).get();
 }
 
-bool DeviceBackend::layers(const void* stack, const Batch& all, const Batch& last,
-                           const Rotary& rotary, std::span<const KvLayer> kv, const void* hidden,
-                           void* y) const {
+bool DeviceBackend::stack(const void* stack, const Batch& all, const Batch& last,
+                          const Rotary& rotary, std::span<const KvLayer> kv, const void* scaled,
+                          void* hidden, void* y) const {
   if (all.rows > kFewRows) return false;
+  const auto& layers = *static_cast<const LayerStack*>(stack);
+  if (!layers.embeds()) {
+    linear(layers.embed(), scaled, hidden, all.all_rows(), Epilogue::store);
+    if (layers.labels() != nullptr) set_labels(all, layers.labels(), hidden, kNormedWidth);
+  }
   const LiveBatch* const rows = extent(all).live;
-  static_cast<const LayerStack*>(stack)->run(
-      {rows, extent(last).live, rotary, kv, floats(hidden), floats(y)}, stream_);
+  layers.run(
+      {rows, extent(last).live, rotary, kv, floats(layers.embeds() ? scaled : hidden), floats(y)},
+      stream_);
   return true;
 }
 

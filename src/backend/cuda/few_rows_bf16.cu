@@ -125,8 +125,7 @@ bool few_rows_bf16(const ProductArgs& a, const Stream& s) {
       static_cast<std::size_t>(slices) *
       ((kOutputs + kFewRows) * kPitch * 2 + kFewRows * kOutputs * sizeof(float));
   if (bytes > static_cast<std::size_t>(s.shared_bytes)) return false;
-  static SharedMemory shared_memory;
-  shared_memory.allow(few_bf16, bytes);
+  allow_shared_memory<few_bf16>(bytes);
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
   launch(few_bf16, dim3(ceil_div(a.stored, kOutputs)), dim3(static_cast<unsigned>(32 * warps)),
          bytes, s, static_cast<const __nv_bfloat16*>(a.w), a.bias, a.x, a.y, a.rows, a.out,

@@ -187,8 +187,7 @@ bool run(const ProductArgs& a, const Stream& s) {
   constexpr int kFloats = (8 * CW + kFewRows) * kPitch + 8 * CW * kFewRows * parts_of(O);
   const std::size_t bytes = static_cast<std::size_t>(slices) * kFloats * sizeof(float);
   if (bytes > static_cast<std::size_t>(s.shared_bytes)) return false;
-  static SharedMemory shared_memory;
-  shared_memory.allow(kernel, bytes);
+  allow_shared_memory<few_f32<CW, O>>(bytes);
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
   launch(kernel, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)), bytes, s,
          static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),

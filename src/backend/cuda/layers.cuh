@@ -21,6 +21,7 @@ inline constexpr int kHidden = 3072;
 inline constexpr int kHead = 64;
 inline constexpr int kHeads = 12;
 inline constexpr int kMostLayers = 32;
+inline constexpr int kMostEmbedded = 64;     // steps of a patch
 inline constexpr int kLeastProcessors = 96;
 inline constexpr int kMostProcessors = 144;  // then every block has units of qkv and mlp_in
 inline constexpr int kWorkers = 256;         // threads that compute; a warp more streams weights
@@ -61,6 +62,14 @@ __device__ inline void prefetch(const Vectors& v, int lane, int count) {
   lines(v.norm[1], kDim);
 }
 
+/// The patch embedding; without weights it was carried out before.
+struct Embedding {
+  const float* weights = nullptr;  // [768][pitch], as split.cuh says
+  const float* bias = nullptr;     // may be so
+  std::int32_t in = 0;
+  std::int32_t pitch = 0;
+};
+
 struct Arguments {
   const LayerOnDevice* layers;
   std::int32_t count;
@@ -68,7 +77,8 @@ struct Arguments {
   const LiveBatch* all;
   const LiveBatch* last;
   Rotary rotary;
-  const float* hidden;
+  Embedding embed;
+  const float* x;  // scaled values [rows][embed.in], or rows that are embedded [rows][768]
   float* y;
   float* wires;              // two sets: of this launch, and of the next, which this one clears
   std::int32_t* set;         // which one is of this launch
@@ -86,22 +96,27 @@ enum Wire {
   kEndWire = kGatedWire + kFewRows * kHidden,      // [rows][dim]
   kWireWords = kEndWire + kFewRows * kDim
 };
+/// Words of a set: of all layers, and before those the embedded rows [rows][dim].
+__host__ __device__ constexpr int set_words(int layers) {
+  return layers * kWireWords + kFewRows * kDim;
+}
 
 __device__ inline float* wire_of(float* wires, int layer, Wire wire) {
-  return wires + (layer * kWireWords + wire);
+  return wires + (kFewRows * kDim + layer * kWireWords + wire);
 }
-/// What goes into a layer.
+/// What goes into a layer. The first one's may lie there from the beginning.
 __device__ inline const float* input_of(const Arguments& a, float* wires, int layer) {
-  return layer == 0 ? a.hidden : wire_of(wires, layer - 1, kEndWire);
+  if (layer > 0) return wire_of(wires, layer - 1, kEndWire);
+  return a.embed.weights != nullptr ? wires : a.x;
 }
 
 /// Makes this block's share of a set of wires empty: `count` lanes of all blocks.
-__device__ inline void clear(float* wires, int layers, int lane, int count) {
+__device__ inline void clear(float* wires, int words, int lane, int count) {
   const int own = lane * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
   const int all = count * static_cast<int>(gridDim.x);
   auto* const fours = reinterpret_cast<uint4*>(wires);
   constexpr std::uint32_t kEmpty = wire::kNothing;
-  for (int i = own; i < layers * (kWireWords / 4); i += all) {
+  for (int i = own; i < words / 4; i += all) {
     fours[i] = uint4{kEmpty, kEmpty, kEmpty, kEmpty};
   }
 }

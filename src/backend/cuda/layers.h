@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All layers of the context pass in one launch, for few rows and the published model's widths:
-// every processor has one block of threads, which streams its share of all weights ahead
-// and waits for nothing but the words that others compute.
+// The embedding and all layers of the context pass in one launch, for few rows and the published
+// model's widths: every processor has one block of threads, which streams its share of all weights
+// ahead and waits for nothing but the words that others compute.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,35 @@ namespace toto::cuda {
 class LayerStack {
  public:
   /// Whether this device can take layers of these sizes in one launch.
-  static bool possible(std::span<const LayerWeights> layers, std::int32_t heads, std::int32_t d,
-                       CudaWeights type, const Stream& s);
+  static bool possible(const StackWeights& weights, CudaWeights type, const Stream& s);
   /// Throws std::bad_alloc, Error device_failed (70).
-  LayerStack(std::span<const LayerWeights> layers, CudaWeights type);
+  LayerStack(const StackWeights& weights, CudaWeights type);
   ~LayerStack();
   LayerStack(const LayerStack&) = delete;
   LayerStack& operator=(const LayerStack&) = delete;
+
+  /// Whether run() begins with scaled values; otherwise with rows that are embedded and have their
+  /// labels, which embed() and labels() are for.
+  [[nodiscard]] bool embeds() const { return embeds_; }
+  [[nodiscard]] const Matrix& embed() const { return embed_; }
+  [[nodiscard]] const void* labels() const { return labels_; }
 
   struct Call {
     const LiveBatch* all;
     const LiveBatch* last;
     Rotary rotary;
     std::span<const KvLayer> kv;  // of the time layers
-    const float* hidden;          // [rows][768]
+    const float* x;               // [rows][P] if embeds(), [rows][768]
     float* y;                     // [lanes][768], the last tokens
   };
   /// Up to kFewRows rows. The bits are those of the operations one by one.
   void run(const Call& call, const Stream& s) const;
 
  private:
-  [[nodiscard]] std::size_t wire_bytes() const;
-
   CudaWeights type_;
+  Matrix embed_;
+  const void* labels_;
+  bool embeds_;
   std::vector<bool> space_;  // of each layer
   void* layers_ = nullptr;
   void* wires_ = nullptr;

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/layers.h"
 #include "backend/cuda/layers_bf16.cuh"
+#include "backend/cuda/layers_embed.cuh"
 #include "backend/cuda/layers_f32.cuh"
 #include "backend/cuda/tensor_map.h"
 
@@ -32,8 +33,8 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (lane > 0) {
     for (int layer = 0; layer < a.count; ++layer) prefetch(s.vectors[layer], lane - 1, 31);
-    const int words = a.count * kWireWords;
-    clear(s.wires == a.wires ? a.wires + words : a.wires, a.count, lane - 1, 31);
+    const int words = set_words(a.count);
+    clear(s.wires == a.wires ? a.wires + words : a.wires, words, lane - 1, 31);
     return;
   }
   Cursor<kRingStages> at;
@@ -223,7 +224,7 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
   auto& s = *reinterpret_cast<Shared<T>*>(memory);
   if (threadIdx.x == 0) {
     s.ring.initialise(T::kReaders);
-    s.wires = a.wires + *a.set * a.count * kWireWords;
+    s.wires = a.wires + *a.set * set_words(a.count);
   }
   if (threadIdx.x < static_cast<unsigned>(a.count)) {
     s.vectors[threadIdx.x] = a.layers[threadIdx.x].vectors;
@@ -237,9 +238,8 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
   if (threadIdx.x >= kWorkers) {
     stream_weights<T>(s, a);  // weights do not wait for what ran before
   } else {
-    begin_kernel();
     Progress progress;
-    progress.rows = a.all->rows;
+    progress.rows = begin_and_embed(a, s.wires);
     const Rotation rotation = look_around(s, a);
 #pragma unroll 1
     for (int layer = 0; layer < a.count; ++layer) {
@@ -275,15 +275,14 @@ bool fits(const Matrix& m, Product p, CudaWeights type) {
          w.bias != nullptr && w.stored == outs(p) && w.in == ins(p) && w.pitch == w.in;
 }
 
+bool embeds(const Matrix& m) {
+  const auto& w = *static_cast<const DeviceMatrix*>(m.weights);
+  return w.operands == Operands::split && w.in <= kMostEmbedded;
+}
+
 template <typename T>
 void run(const Arguments& arguments, const Stream& s) {
-  static const bool ready = [] {
-    check(cudaFuncSetAttribute(all_layers<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               sizeof(Shared<T>)),
-          "shared memory");
-    return true;
-  }();
-  (void)ready;
+  allow_shared_memory<all_layers<T>>(sizeof(Shared<T>));
   launch_together(all_layers<T>, dim3(static_cast<unsigned>(s.processors)), dim3(kThreads),
                   sizeof(Shared<T>), s, arguments);
 }
@@ -291,15 +290,17 @@ void run(const Arguments& arguments, const Stream& s) {
 }  // namespace
 }  // namespace layers
 
-bool LayerStack::possible(std::span<const LayerWeights> stack, std::int32_t heads, std::int32_t d,
-                          CudaWeights type, const Stream& s) {
+bool LayerStack::possible(const StackWeights& weights, CudaWeights type, const Stream& s) {
   using namespace layers;
   constexpr std::size_t kShared = std::max(sizeof(Shared<Float32>), sizeof(Shared<Bfloat16>));
   if (!s.hopper || s.processors < kLeastProcessors || s.processors > kMostProcessors ||
       static_cast<std::size_t>(s.shared_bytes) < kShared) {
     return false;
   }
-  if (stack.size() > kMostLayers || heads != kHeads || d != kHead) return false;
+  const std::span<const LayerWeights> stack = weights.layers;
+  if (stack.size() > kMostLayers || weights.heads != kHeads || weights.head_dim != kHead) {
+    return false;
+  }
   const bool sizes = std::all_of(stack.begin(), stack.end(), [&](const LayerWeights& l) {
     return fits(l.qkv, kQkv, type) && fits(l.out, kOut, type) && fits(l.mlp_in, kMlpIn, type) &&
            fits(l.mlp_out, kMlpOut, type);
@@ -309,8 +310,15 @@ bool LayerStack::possible(std::span<const LayerWeights> stack, std::int32_t head
   return sizes && any_time && tensor_map_encoder() != nullptr;
 }
 
-LayerStack::LayerStack(std::span<const LayerWeights> stack, CudaWeights type) : type_(type) {
+LayerStack::LayerStack(const StackWeights& weights, CudaWeights type)
+    : type_(type),
+      embed_(weights.embed),
+      labels_(weights.labels),
+      embeds_(weights.labels == nullptr && layers::embeds(weights.embed)) {
   using namespace layers;
+  const std::span<const LayerWeights> stack = weights.layers;
+  const auto wire_bytes = static_cast<std::size_t>(set_words(static_cast<int>(stack.size()))) *
+                          sizeof(float);
   std::vector<LayerOnDevice> all(stack.size());
   for (std::size_t i = 0; i < stack.size(); ++i) {
     const Matrix* const matrices[kProducts] = {&stack[i].qkv, &stack[i].out, &stack[i].mlp_in,
@@ -330,8 +338,8 @@ LayerStack::LayerStack(std::span<const LayerWeights> stack, CudaWeights type) : 
     check(
         cudaMemcpy(layers_, all.data(), all.size() * sizeof(LayerOnDevice), cudaMemcpyHostToDevice),
         "weights");
-    check(cudaMalloc(&wires_, 2 * wire_bytes()), "memory");
-    check(cudaMemset(wires_, 0xFF, 2 * wire_bytes()), "memory");
+    check(cudaMalloc(&wires_, 2 * wire_bytes), "memory");
+    check(cudaMemset(wires_, 0xFF, 2 * wire_bytes), "memory");
     check(cudaMalloc(&set_, sizeof(std::int32_t)), "memory");
     check(cudaMemset(set_, 0, sizeof(std::int32_t)), "memory");
     check(cudaStreamSynchronize(nullptr), "memory");
@@ -349,10 +357,6 @@ LayerStack::~LayerStack() {
   cudaFree(set_);
 }
 
-std::size_t LayerStack::wire_bytes() const {
-  return space_.size() * layers::kWireWords * sizeof(float);
-}
-
 void LayerStack::run(const Call& call, const Stream& s) const {
   layers::Arguments a{static_cast<const layers::LayerOnDevice*>(layers_),
                       static_cast<std::int32_t>(space_.size()),
@@ -360,13 +364,18 @@ void LayerStack::run(const Call& call, const Stream& s) const {
                       call.all,
                       call.last,
                       call.rotary,
-                      call.hidden,
+                      {},
+                      call.x,
                       call.y,
                       static_cast<float*>(wires_),
                       static_cast<std::int32_t*>(set_),
                       0,
                       {},
                       {}};
+  if (embeds_) {
+    const auto& embed = *static_cast<const DeviceMatrix*>(embed_.weights);
+    a.embed = {static_cast<const float*>(embed.weights), embed.bias, embed.in, embed.pitch};
+  }
   auto kv = call.kv.begin();
   for (std::size_t i = 0; i < space_.size(); ++i) {
     if (space_[i]) continue;

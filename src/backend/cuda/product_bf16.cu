@@ -144,13 +144,7 @@ __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
 template <int BO, int BR, int WO, int WR, Epilogue E>
 void run(const ProductArgs& a, const Stream& s) {
   constexpr int kBytes = kStages * (BO + BR) * kDepth * 2;
-  static const bool ready = [] {
-    check(cudaFuncSetAttribute(tile_bf16<BO, BR, WO, WR, E>,
-                               cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-          "shared memory");
-    return true;
-  }();
-  (void)ready;
+  allow_shared_memory<tile_bf16<BO, BR, WO, WR, E>>(kBytes);
   const dim3 grid(ceil_div(a.stored, BO), ceil_div(a.rows.count, BR));
   launch(tile_bf16<BO, BR, WO, WR, E>, grid, dim3(32 * WO * WR), kBytes, s,
          static_cast<const __nv_bfloat16*>(a.w), a.bias, static_cast<const __nv_bfloat16*>(a.x),

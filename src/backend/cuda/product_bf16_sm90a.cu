@@ -154,17 +154,11 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
 template <int N, Epilogue E>
 void run(const ProductArgs& a, const Stream& s) {
   using S = Shape<N>;
-  const auto kernel = group_bf16<N, E>;
-  static const bool ready = [&] {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
-          "shared memory");
-    return true;
-  }();
-  (void)ready;
+  allow_shared_memory<group_bf16<N, E>>(S::kBytes);
   const CUtensorMap w = boxes_of(a.w, true, a.stored, a.pitch, N);
   const CUtensorMap x = boxes_of(a.x, true, a.rows.count, padded_bf16(a.in), kGroupRows);
-  launch_tiles(kernel, group_tiles(a.stored, a.rows.count, N), S::kBytes, s, w, x, a.bias, a.y,
-               a.rows, a.out, a.stored, a.pitch);
+  launch_tiles(group_bf16<N, E>, group_tiles(a.stored, a.rows.count, N), S::kBytes, s, w, x, a.bias,
+               a.y, a.rows, a.out, a.stored, a.pitch);
 }
 
 }  // namespace

@@ -193,13 +193,7 @@ __global__ void __launch_bounds__(Tile<BR, BO, TR, TO>::kThreads,
 template <int BR, int BO, int TR, int TO, Epilogue E>
 void run(const ProductArgs& a, const Stream& s) {
   using Memory = Tile<BR, BO, TR, TO>;
-  static const bool ready = [] {
-    check(cudaFuncSetAttribute(tile_f32<BR, BO, TR, TO, E>,
-                               cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Memory)),
-          "shared memory");
-    return true;
-  }();
-  (void)ready;
+  allow_shared_memory<tile_f32<BR, BO, TR, TO, E>>(sizeof(Memory));
   const dim3 grid(ceil_div(a.out, BO), ceil_div(a.rows.count, BR));
   launch(tile_f32<BR, BO, TR, TO, E>, grid, dim3(Memory::kThreads), sizeof(Memory), s,
          static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),

@@ -242,17 +242,11 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
 template <int N, Epilogue E, Operands O, bool Fours = true>
 void run(const ProductArgs& a, const Stream& s) {
   using S = Shape<N, O>;
-  const auto kernel = group_f32<N, E, Fours, O>;
-  static const bool ready = [&] {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kBytes),
-          "shared memory");
-    return true;
-  }();
-  (void)ready;
+  allow_shared_memory<group_f32<N, E, Fours, O>>(S::kBytes);
   const CUtensorMap w = boxes_of(a.w, false, a.out, a.pitch, N);
   const CUtensorMap x = boxes_of(a.x, false, a.rows.count, a.in, kGroupRows);
-  launch_tiles(kernel, group_tiles(a.out, a.rows.count, N), S::kBytes, s, w, x, a.bias,
-               static_cast<float*>(a.y), a.rows, a.out, a.in);
+  launch_tiles(group_f32<N, E, Fours, O>, group_tiles(a.out, a.rows.count, N), S::kBytes, s, w, x,
+               a.bias, static_cast<float*>(a.y), a.rows, a.out, a.in);
 }
 
 template <Epilogue E, Operands O>

@@ -297,12 +297,11 @@ void scale(const Extent& batch, const ScalerSpec& spec, const float* x, const st
       one_token ? spec.patch : std::max<std::int64_t>(kUsual, tokens * spec.patch);
   const auto room = static_cast<std::int32_t>(std::min<std::int64_t>(
       (wanted + 7) / 8 * 8, (s.shared_bytes - 1024) / Chunk::kBytes / 8 * 8));
-  check(cudaFuncSetAttribute(scale_lanes, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             s.shared_bytes - 1024),
-        "shared memory");
+  const std::size_t bytes = static_cast<std::size_t>(room) * Chunk::kBytes;
+  allow_shared_memory<scale_lanes>(bytes);
   launch(scale_lanes, dim3(static_cast<unsigned>(batch.lanes)),
-         dim3(one_token ? kFewThreads : kThreads), static_cast<std::size_t>(room) * Chunk::kBytes,
-         s, batch.live, device, x, mask, state, to, room);
+         dim3(one_token ? kFewThreads : kThreads), bytes, s, batch.live, device, x, mask, state, to,
+         room);
 }
 
 void repeat_state(const Extent& source, const Extent& batch, const ScalerState* from,

@@ -8,9 +8,10 @@
 //
 // An output is formed over k in slices of kSplitSlice, zero beyond `in`. A slice has two chains (in
 // tf32 only the first) of steps of eight k, each beginning at zero: high x by high w over the
-// slice's k; and low x by high w, going on with high x by low w. (Tensor cores cut sums off instead of rounding them, so chains
-// are short, and small terms stay among themselves.) The two are added, and the slices in order, to
-// zero. Whatever the kernel, this is the order, so that the number of rows changes no bit.
+// slice's k; and low x by high w, going on with high x by low w. (Tensor cores cut sums off instead
+// of rounding them, so chains are short, and small terms stay among themselves.) The two are added,
+// and the slices in order, to zero. Whatever the kernel, this is the order, so that the number of
+// rows changes no bit.
 #pragma once
 
 #include <cstdint>

@@ -262,8 +262,7 @@ void exact_statistics(const Extent& batch, const PatchShape& shape, const float*
         static_cast<std::size_t>(shape.components) * sizeof(Component) +
         static_cast<std::size_t>(levels.most) * sizeof(double) +
         static_cast<std::size_t>(kWarps) * shape.components * rough::kRoom * sizeof(float);
-    static SharedMemory shared_memory;
-    shared_memory.allow(exact_cells<kWarps>, bytes);
+    allow_shared_memory<exact_cells<kWarps>>(bytes);
     launch(exact_cells<kWarps>, dim3(static_cast<unsigned>(cells)), dim3(32 * kWarps), bytes, s,
            batch.live, shape, params, loc, scale, levels, out);
   };
@@ -279,13 +278,11 @@ void sample_statistics(const Extent& source, const float* kept, std::int32_t hor
                        const Stream& s) {
   int size = 2;
   while (size < samples) size *= 2;
-  const int bytes = size * static_cast<int>(sizeof(float));
-  check(cudaFuncSetAttribute(sample_cells, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             kMostSamples * static_cast<int>(sizeof(float))),
-        "shared memory");
+  const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(float);
+  allow_shared_memory<sample_cells>(bytes);
   launch(sample_cells, dim3(static_cast<unsigned>(source.lanes * (horizon - first))),
-         dim3(kSortThreads), static_cast<std::size_t>(bytes), s, source.live, kept, horizon, first,
-         samples, size, levels, out);
+         dim3(kSortThreads), bytes, s, source.live, kept, horizon, first, samples, size, levels,
+         out);
 }
 
 }  // namespace toto::cuda

@@ -38,24 +38,19 @@ __device__ inline void begin_kernel() {
 #endif
 }
 
-/// Lets one kernel have as much dynamic shared memory as any thread of the process has asked for so
+/// Lets a kernel have as much dynamic shared memory as any thread of the process has asked for so
 /// far: never less again, for another one may be about to launch it.
-class SharedMemory {
- public:
-  template <typename... Parameters>
-  void allow(void (*kernel)(Parameters...), std::size_t bytes) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (bytes <= allowed_) return;
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(bytes)),
-          "shared memory");
-    allowed_ = bytes;
-  }
-
- private:
-  std::mutex mutex_;
-  std::size_t allowed_ = 0;
-};
+template <auto Kernel>
+void allow_shared_memory(std::size_t bytes) {
+  static std::mutex mutex;
+  static std::size_t allowed = 0;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (bytes <= allowed) return;
+  check(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(bytes)),
+        "shared memory");
+  allowed = bytes;
+}
 
 template <typename... Parameters, typename... Arguments>
 void launch_as(cudaLaunchAttribute* attribute, void (*kernel)(Parameters...), dim3 grid, dim3 block,

@@ -246,10 +246,8 @@ void run_time(const Extent& batch, const Heads<Room, T>& h, const Stream& s) {
            dim3(ceil_div(std::int64_t{batch.lanes} * h.heads, kFewWarps<Room::D>)),
            dim3(32 * kFewWarps<Room::D>), 0, s, h);
   }
-  constexpr auto kBytes = static_cast<int>(sizeof(TimeShared<Room, T>));
-  check(cudaFuncSetAttribute(attend_time<Room, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             kBytes),
-        "shared memory");
+  constexpr std::size_t kBytes = sizeof(TimeShared<Room, T>);
+  allow_shared_memory<attend_time<Room, T>>(kBytes);
   const std::int64_t items = std::int64_t{groups} * h.heads;
   launch(attend_time<Room, T>,
          dim3(static_cast<unsigned>(std::min<std::int64_t>(items, kResident * s.processors))),

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the kernel of all layers begins: the patch embedding (spec A5), in float32 whatever the type
+// of the layers.
+#pragma once
+
+#include "backend/cuda/layers.cuh"
+#include "backend/cuda/split.cuh"
+
+namespace toto::cuda::layers {
+
+constexpr int kEmbedded = 8;  // outputs of a block
+static_assert(kDim / kEmbedded <= kLeastProcessors);
+
+/// Begins the kernel and embeds: the last warp of workers of each block its outputs of all rows,
+/// with the bits of few_rows_f32.cu. Returns how many rows there are.
+__device__ inline int begin_and_embed(const Arguments& a, float* wire) {
+  constexpr int kSlices = kMostEmbedded / kSplitSlice;
+  constexpr int kQuads = 2 * kSlices;
+  const Embedding& e = a.embed;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int output = static_cast<int>(blockIdx.x) * kEmbedded;
+  const bool works = e.weights != nullptr && output < kDim && threadIdx.x >= kWorkers - 32;
+  // Of four k in turn this lane has one, of one output and of one row.
+  std::uint32_t w[kQuads][4];
+  float2 bias = {0, 0};
+  if (works) {
+#pragma unroll
+    for (int i = 0; i < kQuads * 4; ++i) {
+      const int k = i * 4 + lane % 4;
+      w[i / 4][i % 4] = k < e.pitch ? __float_as_uint(e.weights[(output + lane / 4) * e.pitch + k])
+                                    : kHighHalf;
+    }
+    if (e.bias != nullptr) {
+      bias = *reinterpret_cast<const float2*>(e.bias + output + lane % 4 * 2);
+    }
+  }
+  begin_kernel();
+  const int rows = a.all->rows;
+  if (!works) return rows;
+  const int row = lane / 4;
+  const bool there = row < rows;
+  SplitInputs<kSlices, Operands::split> x;
+#pragma unroll
+  for (int q = 0; q < kQuads; ++q) {
+    std::uint32_t words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int k = q * 16 + i * 4 + lane % 4;
+      words[i] = there && k < e.in ? __float_as_uint(a.x[row * e.in + k]) : 0;
+    }
+    x.set(q, {words[0], words[1], words[2], words[3]});
+  }
+  float2 slices[kSlices];
+  x.multiply(slices, w);
+  float2 sum = {0, 0};
+#pragma unroll
+  for (int i = 0; i < kSlices; ++i) {
+    if (i * kSplitSlice >= e.in) break;
+    sum.x += slices[i].x;
+    sum.y += slices[i].y;
+  }
+  if (there) {
+    wire::put_pair(wire + row * kDim + output + lane % 4 * 2, {sum.x + bias.x, sum.y + bias.y});
+  }
+  return rows;
+}
+
+}  // namespace toto::cuda::layers
