@@ -9,8 +9,7 @@
 #include <stdexcept>
 
 #include "backend/recorder.h"
-#include "model/spare.h"
-#include "requests.h"
+#include "model_on.h"
 #include "verify/faulty_backend.h"
 
 namespace toto {
@@ -18,7 +17,7 @@ namespace {
 
 using test::expect_same;
 using test::many;
-using test::odd_config;
+using test::model_on;
 using test::OwnedSeries;
 using test::views;
 
@@ -109,16 +108,6 @@ class WouldRecord final : public NeverRecords {
     throw Error(ExitStatus::internal, "would_record", "it would be recorded");
   }
 };
-
-std::shared_ptr<Model::Impl> model_on(const std::shared_ptr<Backend>& backend) {
-  const WeightTable weights(
-      synthesise_weights(odd_config(), 5, default_tensor_order(odd_config(), false)), odd_config());
-  auto impl = std::make_shared<Model::Impl>();
-  impl->info.name = "small";
-  impl->content_hash = "small";
-  impl->net = std::make_unique<Toto1>(odd_config(), weights, backend, Execution{});
-  return impl;
-}
 
 ForecastOptions options() {
   ForecastOptions o;

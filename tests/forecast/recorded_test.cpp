@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forecasts that are recorded and played: the bits of the operations one by one, a recording for
+// each shape, and what the counters say of it. The device is the CPU (recording_backend.h).
+#include <gmock/gmock.h>
+
+#include "model_on.h"
+#include "recording_backend.h"
+
+namespace toto {
+namespace {
+
+using test::expect_same;
+using test::many;
+using test::model_on;
+using test::OwnedSeries;
+using test::RecordingBackend;
+using test::views;
+using test::wave;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+ForecastOptions options(std::size_t horizon = 20) {
+  ForecastOptions o;
+  o.horizon = horizon;
+  o.num_samples = 6;
+  o.keep_samples = true;
+  return o;
+}
+
+class Recorded : public testing::Test {
+ protected:
+  static Model plain() { return Model(model_on(make_backend({}))); }
+
+  std::shared_ptr<RecordingBackend> device_ = std::make_shared<RecordingBackend>(make_backend({}));
+  Model model_{model_on(device_)};
+  Model plain_ = plain();  // operation by operation
+};
+
+TEST_F(Recorded, ForecastsHaveTheBitsOfOperationByOperation) {
+  const auto owned = many(9);
+  Forecaster played(model_), expected(plain_);
+  std::uint64_t calls = 0;
+  const auto compare = [&](const ForecastOptions& o) {
+    const auto a = played.forecast(views(owned), o);
+    const auto b = expected.forecast(views(owned), o);
+    for (std::size_t i = 0; i < owned.size(); ++i) {
+      expect_same(a[i], b[i]);
+      EXPECT_EQ(a[i].median, b[i].median);
+    }
+    EXPECT_EQ(played.counters().graph_replays, ++calls);
+  };
+  for (const std::size_t horizon : {3U, 8U, 20U, 27U}) {
+    for (const QuantilesFrom from : {QuantilesFrom::automatic, QuantilesFrom::samples}) {
+      ForecastOptions o = options(horizon);
+      o.quantiles_from = from;
+      compare(o);
+      o.keep_samples = false;
+      o.levels = {0.05F, 0.5F, 0.7F, 0.99F};
+      o.seed = 77;
+      compare(o);
+    }
+    ForecastOptions o = options(horizon);
+    o.keep_samples = false;
+    o.mean_only = true;
+    compare(o);
+  }
+  EXPECT_EQ(played.counters().graph_fallbacks, 0U);
+  EXPECT_EQ(played.counters().splits, 0U);
+}
+
+TEST_F(Recorded, TrajectoriesInSeveralPassesAreTheSame) {
+  ForecasterOptions little;
+  little.memory_limit = 1'000'000;
+  Forecaster played(model_, little), expected(plain_);
+  const std::vector<OwnedSeries> owned = {wave(1, 60, 2)};
+  ForecastOptions o = options();
+  o.num_samples = 500;
+  expect_same(played.forecast(views(owned), o).front(), expected.forecast(views(owned), o).front());
+  EXPECT_EQ(played.counters().graph_replays, 1U);
+  EXPECT_EQ(played.counters().graph_fallbacks, 0U);
+  EXPECT_LE(played.counters().working_bytes, little.memory_limit);
+  EXPECT_GT(expected.counters().working_bytes, little.memory_limit);
+}
+
+TEST_F(Recorded, CovariatesAreInjected) {
+  test::expect_unknown_covariates_are_forecast(model_, options());
+  OwnedSeries known = wave(5, 50, 3);
+  known.exogenous = 1;
+  known.future.assign(20, 3.0F);
+  Forecaster played(model_), expected(plain_);
+  expect_same(played.forecast(views({known}), options()).front(),
+              expected.forecast(views({known}), options()).front());
+}
+
+TEST_F(Recorded, AShapeIsRecordedOnce) {
+  Forecaster played(model_), expected(plain_);
+  const auto forecast = [&](const OwnedSeries& series, std::uint64_t seed) {
+    ForecastOptions o = options();
+    o.seed = seed;
+    expect_same(played.forecast(views({series}), o).front(),
+                expected.forecast(views({series}), o).front());
+  };
+  forecast(wave(1, 64), 1);
+  const Counters first = played.counters();
+  EXPECT_EQ(first.graph_captures, 1U);
+  EXPECT_GT(first.graph_launches, 10U);
+  // Other values, seeds, names, and lengths of the same bucket.
+  forecast(wave(2, 64), 2);
+  forecast(wave(3, 61), 3);
+  forecast(wave(4, 57), 4);
+  EXPECT_EQ(played.counters().graph_captures, 1U);
+  EXPECT_EQ(played.counters().graph_replays, 4U);
+  EXPECT_EQ(played.counters().allocations, first.allocations);
+  forecast(wave(5, 640), 5);
+  EXPECT_EQ(played.counters().graph_captures, 2U);
+}
+
+TEST_F(Recorded, NoMoreThanMaxPlansAreKept) {
+  std::vector<std::string> log;
+  ForecasterOptions few;
+  few.max_plans = 2;
+  few.plan_log = [&](std::string_view line) { log.emplace_back(line); };
+  {
+    Forecaster forecaster(model_, few);
+    const std::vector<OwnedSeries> owned = {wave(1, 64)};
+    const auto forecast = [&](std::size_t samples) {
+      ForecastOptions o = options();
+      o.num_samples = samples;
+      (void)forecaster.forecast(views(owned), o);
+      return forecaster.counters().graph_captures;
+    };
+    EXPECT_EQ(forecast(7), 1U);
+    EXPECT_EQ(forecast(6), 2U);  // in the same plan
+    EXPECT_EQ(forecast(7), 2U);
+    EXPECT_THAT(log, Not(Contains(HasSubstr("graph evicted"))));
+    EXPECT_EQ(forecast(5), 3U);  // that of 6 goes, it was used before that of 7
+    EXPECT_THAT(log, Contains(HasSubstr("graph evicted")));
+    EXPECT_EQ(forecast(7), 3U);
+    EXPECT_EQ(forecast(6), 4U);
+    EXPECT_EQ(device_->mirrors(), 2 * 2);
+  }
+  EXPECT_EQ(device_->mirrors(), 0);
+}
+
+TEST_F(Recorded, StrictCountersTellOfCapturesAndFallbacksAfterWarmUp) {
+  std::vector<std::string> told;
+  ForecasterOptions strict;
+  strict.strict_counters = true;
+  strict.warning = [&](std::string_view line) { told.emplace_back(line); };
+  Forecaster forecaster(model_, strict);
+  const WarmupShape shape{100, 20, 1, 1};
+  ForecastOptions o = options();
+  forecaster.warm_up({&shape, 1}, o);
+  const std::vector<OwnedSeries> owned = {wave(1, 100)};
+  (void)forecaster.forecast(views(owned), o);
+  EXPECT_THAT(told, IsEmpty());
+  o.num_samples = 5;  // the same plan, another recording
+  (void)forecaster.forecast(views(owned), o);
+  EXPECT_THAT(told, Contains(HasSubstr("after warm-up: 1 graph captures")));
+  told.clear();
+  o.keep_parameters = true;
+  (void)forecaster.forecast(views(owned), o);
+  EXPECT_THAT(told, Contains(HasSubstr("after warm-up: 1 graph fallbacks")));
+}
+
+TEST_F(Recorded, HostReadsAreOfOneForecaster) {
+  const std::vector<OwnedSeries> owned = {wave(1, 100)};
+  Forecaster recorded(model_), unrecorded(model_);
+  (void)recorded.forecast(views(owned), options());
+  EXPECT_EQ(recorded.counters().host_reads, 0U);
+  ForecastOptions o = options();
+  o.keep_parameters = true;
+  (void)unrecorded.forecast(views(owned), o);
+  EXPECT_GT(unrecorded.counters().host_reads, 0U);
+  (void)recorded.forecast(views(owned), options());
+  EXPECT_EQ(recorded.counters().host_reads, 0U);
+}
+
+TEST_F(Recorded, WhatCannotBeRecordedHasTheSameBitsAndAReason) {
+  struct Case {
+    std::function<void(ForecastOptions&)> change;
+    const char* why;
+  };
+  const std::vector<Case> cases = {
+      {[](ForecastOptions& o) { o.keep_parameters = true; }, "parameters are kept"},
+      {[](ForecastOptions& o) { o.num_samples = 1001; }, "too many samples"},
+      {[](ForecastOptions& o) { o.horizon = 65 * 8; }, "too many patches"}};
+  const auto owned = many(3);
+  for (const Case& c : cases) {
+    std::vector<std::string> log;
+    ForecasterOptions logged;
+    logged.plan_log = [&](std::string_view line) { log.emplace_back(line); };
+    Forecaster forecaster(model_, logged), expected(plain_);
+    ForecastOptions o = options();
+    c.change(o);
+    const auto a = forecaster.forecast(views(owned), o);
+    const auto b = expected.forecast(views(owned), o);
+    for (std::size_t i = 0; i < owned.size(); ++i) expect_same(a[i], b[i]);
+    EXPECT_GT(forecaster.counters().graph_fallbacks, 0U) << c.why;
+    EXPECT_EQ(forecaster.counters().graph_captures, 0U) << c.why;
+    EXPECT_THAT(log, Contains(HasSubstr(c.why)));
+  }
+}
+
+// Recordings of other shapes are given up before trajectories are split.
+TEST_F(Recorded, WithoutMemoryForOneMoreTheOthersGo) {
+  Forecaster forecaster(model_), expected(plain_);
+  const std::vector<OwnedSeries> first = {wave(1, 64)}, second = {wave(2, 640)};
+  (void)forecaster.forecast(views(first), options());
+  device_->on_mirror = [&] {
+    if (device_->mirrors() > 0) throw std::bad_alloc();
+    device_->on_mirror = {};
+  };
+  expect_same(forecaster.forecast(views(second), options()).front(),
+              expected.forecast(views(second), options()).front());
+  EXPECT_EQ(forecaster.counters().graph_captures, 2U);
+  EXPECT_EQ(device_->mirrors(), 2);
+  expect_same(forecaster.forecast(views(first), options()).front(),
+              expected.forecast(views(first), options()).front());
+  EXPECT_EQ(forecaster.counters().graph_captures, 3U);
+  EXPECT_EQ(forecaster.counters().splits, 0U);
+  EXPECT_EQ(forecaster.counters().graph_fallbacks, 0U);
+}
+
+TEST_F(Recorded, WhatFailsWhileItIsPlayedIsAnErrorAndNotTheEnd) {
+  Forecaster forecaster(model_);
+  const std::vector<OwnedSeries> owned = {wave(1, 64)};
+  const auto before = forecaster.forecast(views(owned), options()).front();
+  device_->on_play = [] { throw Error(ExitStatus::internal, "device_failed", "it has stopped"); };
+  try {
+    (void)forecaster.forecast(views(owned), options());
+    FAIL() << "nothing was played";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "device_failed");
+  }
+  device_->on_play = {};
+  expect_same(forecaster.forecast(views(owned), options()).front(), before);
+  EXPECT_EQ(forecaster.counters().graph_captures, 1U);
+}
+
+}  // namespace
+}  // namespace toto
