@@ -65,7 +65,7 @@ __device__ inline void prefetch(const Vectors& v, int lane, int count) {
 /// The patch embedding; without weights it was carried out before.
 struct Embedding {
   const float* weights = nullptr;  // [768][pitch], as split.cuh says
-  const float* bias = nullptr;     // may be so
+  const float* bias = nullptr;     // [768], or nullptr
   std::int32_t in = 0;
   std::int32_t pitch = 0;
 };

@@ -37,7 +37,7 @@ class LayerStack {
     const LiveBatch* last;
     Rotary rotary;
     std::span<const KvLayer> kv;  // of the time layers
-    const float* x;               // [rows][P] if embeds(), [rows][768]
+    const float* x;               // [rows][P] if embeds(), else [rows][768]
     float* y;                     // [lanes][768], the last tokens
   };
   /// Up to kFewRows rows. The bits are those of the operations one by one.
