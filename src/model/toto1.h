@@ -78,7 +78,7 @@ class Toto1 {
   std::vector<std::shared_ptr<void>> vectors_;  // memory of norms and labels
   Matrix embed_;                                // D x P
   std::vector<LayerWeights> layers_;
-  const void* stack_ = nullptr;   // the layers as one operation, where the backend has it
+  const void* stack_ = nullptr;   // all before the head as one operation, where there is one
   Matrix unembed_;                // P*D x D, where the head is not folded
   Matrix head_;                   // 4K x D; folded: P*4K x D
   const void* labels_ = nullptr;  // [2][D], unit length

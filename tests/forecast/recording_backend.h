@@ -7,11 +7,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <new>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/live.h"
@@ -95,7 +99,16 @@ class RecordingBackend final : public FaultyBackend, public Recorder {
               void* y) const override {
     take([=, this] { Base::inject(now(batch), shape, covariates, y); });
   }
+  void upload(std::span<const double> from, void* to) const override {
+    EXPECT_FALSE(recording_) << "it would not be of the recording";
+    Base::upload(from, to);
+  }
+  void upload(std::span<const float> from, void* to) const override {
+    EXPECT_FALSE(recording_) << "it would not be of the recording";
+    Base::upload(from, to);
+  }
   void download(const void* from, std::span<double> to) const override {
+    EXPECT_FALSE(recording_) << "there is nothing to read yet";
     ++reads_;
     Base::download(from, to);
   }
@@ -132,10 +145,15 @@ class RecordingBackend final : public FaultyBackend, public Recorder {
     recording_ = false;
     return std::make_unique<Operations>(std::move(operations_));
   }
-  void abandon() noexcept override { recording_ = false; }
+  void abandon() noexcept override {
+    recording_ = false;
+    operations_.clear();
+  }
   double play(const Recording& recording) override {
     if (on_play) on_play();
+    playing_ = true;
     for (const auto& operation : static_cast<const Operations&>(recording).all) operation();
+    playing_ = false;
     return 1e-6;
   }
   void copy_in(const Mirror& mirror, std::size_t bytes) override {
@@ -146,7 +164,7 @@ class RecordingBackend final : public FaultyBackend, public Recorder {
   }
   void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
             float* kept, std::int32_t horizon, std::int32_t samples) override {
-    take([=] {
+    take([=, this] {
       const Batch b = now(batch);
       for (std::int32_t i = 0; i < b.count; ++i) {
         const std::int32_t first = now(source).blocks[i].lane;
@@ -157,7 +175,7 @@ class RecordingBackend final : public FaultyBackend, public Recorder {
   void exact_statistics(const Batch& batch, const PatchShape& shape, const void* params,
                         const void* loc, const void* scale, const Levels& levels,
                         float* out) override {
-    take([=] {
+    take([=, this] {
       const std::size_t each = 4 * static_cast<std::size_t>(shape.components);
       const std::int32_t cells = now(batch).lanes * shape.steps;
       for (std::int32_t i = 0; i < cells; ++i) {
@@ -173,7 +191,7 @@ class RecordingBackend final : public FaultyBackend, public Recorder {
   void sample_statistics(const Batch& source, const float* kept, std::int32_t horizon,
                          std::int32_t first, std::int32_t samples, const Levels& levels,
                          float* out) override {
-    take([=] {
+    take([=, this] {
       const std::int32_t left = horizon - first;
       std::vector<float> column(static_cast<std::size_t>(samples));
       for (std::int32_t i = 0; i < now(source).lanes * left; ++i) {
@@ -205,15 +223,20 @@ class RecordingBackend final : public FaultyBackend, public Recorder {
     std::memset(memory, 0, bytes);
     return memory;
   }
-  /// The batch as it is when an operation is carried out.
-  static Batch now(const Batch& b) {
+  /// The batch as it is when an operation is carried out. What is recorded may not point to the
+  /// host's, which is another one when it is played.
+  Batch now(const Batch& b) const {
+    EXPECT_EQ(b.live != nullptr, playing_);
     if (b.live == nullptr) return b;
     const LiveBatch& live = *b.live;
     EXPECT_TRUE(live.count <= b.count && live.rows <= b.rows && live.lanes <= b.lanes);
     return {live.blocks, live.ids, live.count, live.rows, live.lanes};
   }
-  static Rows now(const Rows& rows) {
-    return rows.live == nullptr ? rows : Rows(*rows.live * rows.times);
+  Rows now(const Rows& rows) const {
+    EXPECT_EQ(rows.live != nullptr, playing_);
+    if (rows.live == nullptr) return rows;
+    EXPECT_LE(*rows.live * rows.times, rows.count);
+    return Rows(*rows.live * rows.times);
   }
   static std::optional<Batch> copy(const Batch* batch) {
     return batch == nullptr ? std::nullopt : std::optional<Batch>(*batch);
@@ -253,6 +276,7 @@ class RecordingBackend final : public FaultyBackend, public Recorder {
   }
 
   bool recording_ = false;
+  bool playing_ = false;
   mutable std::vector<Operation> operations_;
   mutable std::uint64_t reads_ = 0;
   int mirrors_ = 0;

@@ -15,10 +15,10 @@
 
 namespace toto::cuda {
 
-/// The layers of a model as they lie on the device.
+/// What a model has before its head, as it lies on the device.
 class LayerStack {
  public:
-  /// Whether this device can take layers of these sizes in one launch.
+  /// Whether this device can take them in one launch.
   static bool possible(const StackWeights& weights, CudaWeights type, const Stream& s);
   /// Throws std::bad_alloc, Error device_failed (70).
   LayerStack(const StackWeights& weights, CudaWeights type);

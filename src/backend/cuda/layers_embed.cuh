@@ -8,7 +8,7 @@
 
 namespace toto::cuda::layers {
 
-constexpr int kEmbedded = 8;  // outputs of a block
+inline constexpr int kEmbedded = 8;  // outputs of a block
 static_assert(kDim / kEmbedded <= kLeastProcessors);
 
 /// Begins the kernel and embeds: the last warp of workers of each block its outputs of all rows,
