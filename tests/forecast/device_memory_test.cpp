@@ -9,7 +9,8 @@
 #include <stdexcept>
 
 #include "backend/recorder.h"
-#include "model_on.h"
+#include "model/spare.h"
+#include "requests.h"
 #include "verify/faulty_backend.h"
 
 namespace toto {
@@ -17,8 +18,9 @@ namespace {
 
 using test::expect_same;
 using test::many;
-using test::model_on;
+using test::odd_model_on;
 using test::OwnedSeries;
+using test::six_samples;
 using test::views;
 
 /// Allocations of more than `largest` fail.
@@ -109,14 +111,6 @@ class WouldRecord final : public NeverRecords {
   }
 };
 
-ForecastOptions options() {
-  ForecastOptions o;
-  o.horizon = 20;
-  o.num_samples = 6;
-  o.keep_samples = true;
-  return o;
-}
-
 struct Warnings {
   std::vector<std::string> lines;
   ForecasterOptions options() {
@@ -128,12 +122,12 @@ struct Warnings {
 
 TEST(DeviceMemory, ABatchThatDoesNotFitIsSplitAndHasTheSameBits) {
   Memory memory;
-  const Model model(model_on(std::make_shared<SmallDevice>(memory)));
+  const Model model(odd_model_on(std::make_shared<SmallDevice>(memory)));
   const auto owned = many();
   Forecaster whole(model), split(model);
-  const auto expected = whole.forecast(views(owned), options());
+  const auto expected = whole.forecast(views(owned), six_samples());
   memory.largest = whole.counters().working_bytes / 12;
-  const auto found = split.forecast(views(owned), options());
+  const auto found = split.forecast(views(owned), six_samples());
   EXPECT_GT(split.counters().splits, 0U);
   EXPECT_LE(split.counters().working_bytes, memory.largest);
   for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
@@ -141,41 +135,41 @@ TEST(DeviceMemory, ABatchThatDoesNotFitIsSplitAndHasTheSameBits) {
 
 TEST(DeviceMemory, WhatFitsNowhereIsAnError) {
   Memory memory;
-  Forecaster forecaster(Model(model_on(std::make_shared<SmallDevice>(memory))));
+  Forecaster forecaster(Model(odd_model_on(std::make_shared<SmallDevice>(memory))));
   memory.largest = 1000;
   const auto owned = many(3);
   try {
-    (void)forecaster.forecast(views(owned), options());
+    (void)forecaster.forecast(views(owned), six_samples());
     FAIL() << "there was no memory";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "out_of_memory");
     EXPECT_EQ(e.status(), ExitStatus::internal);
   }
   memory.largest = SIZE_MAX;  // and goes on
-  EXPECT_EQ(forecaster.forecast(views(owned), options()).size(), 3U);
+  EXPECT_EQ(forecaster.forecast(views(owned), six_samples()).size(), 3U);
 }
 
 // No memory any more, from any allocation on: what was planned before is as good as ever.
 TEST(DeviceMemory, AnyAllocationMayFailAndPlansStayWhole) {
   const std::vector<OwnedSeries> small = {test::wave(0, 20)};
   const std::vector<OwnedSeries> large = {test::wave(1, 4000, 3), test::wave(2, 3000)};
-  const Model unlimited(model_on(make_backend({})));
-  const auto expected = Forecaster(unlimited).forecast(views(large), options());
+  const Model unlimited(odd_model_on(make_backend({})));
+  const auto expected = Forecaster(unlimited).forecast(views(large), six_samples());
   int reached = 0;
   for (bool failed = true; failed; ++reached) {
     Memory memory;
-    Forecaster forecaster(Model(model_on(std::make_shared<SmallDevice>(memory))));
-    const auto before = forecaster.forecast(views(small), options()).front();
+    Forecaster forecaster(Model(odd_model_on(std::make_shared<SmallDevice>(memory))));
+    const auto before = forecaster.forecast(views(small), six_samples()).front();
     memory.left = reached;
     try {
-      const auto found = forecaster.forecast(views(large), options());
+      const auto found = forecaster.forecast(views(large), six_samples());
       for (std::size_t i = 0; i < large.size(); ++i) expect_same(found[i], expected[i]);
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), "out_of_memory");
     }
     failed = memory.left == 0;
     memory.left = std::numeric_limits<int>::max();
-    expect_same(forecaster.forecast(views(small), options()).front(), before);
+    expect_same(forecaster.forecast(views(small), six_samples()).front(), before);
   }
   EXPECT_GT(reached, 3);  // the arena, the rotary tables, the masks of ones
 }
@@ -184,7 +178,7 @@ TEST(DeviceMemory, AnyAllocationMayFailAndPlansStayWhole) {
 // a graph whatever is forecast beside it.
 TEST(DeviceMemory, BatchesAreSmallEnoughToBeRecorded) {
   Memory memory;
-  const Model model(model_on(std::make_shared<WouldRecord>(memory)));
+  const Model model(odd_model_on(std::make_shared<WouldRecord>(memory)));
   struct Request {
     std::size_t series, patches, samples;
   };
@@ -211,35 +205,35 @@ TEST(DeviceMemory, BatchesAreSmallEnoughToBeRecorded) {
 
 TEST(DeviceMemory, WhatDoesNotFitGoesToTheCpuAndStaysThere) {
   Memory memory;
-  const auto impl = model_on(std::make_shared<SmallDevice>(memory));
+  const auto impl = odd_model_on(std::make_shared<SmallDevice>(memory));
   int loaded = 0;
   impl->load_spare = [&] {
     ++loaded;
-    return model_on(make_backend({}));
+    return odd_model_on(make_backend({}));
   };
   const Model model(impl);
   const auto owned = many();
   Warnings warnings;
   Forecaster forecaster(model, warnings.options());
-  const auto expected = forecaster.forecast(views(owned), options());
+  const auto expected = forecaster.forecast(views(owned), six_samples());
   EXPECT_EQ(loaded, 0);
 
   memory.largest = 1000;
   Forecaster other(model, warnings.options());
-  auto found = other.forecast(views(owned), options());
+  auto found = other.forecast(views(owned), six_samples());
   for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
   ASSERT_EQ(warnings.lines.size(), 1U);
   EXPECT_NE(warnings.lines.front().find("one trajectory needs"), std::string::npos);
   EXPECT_NE(warnings.lines.front().find("computed on the CPU"), std::string::npos);
 
-  found = other.forecast(views(owned), options());  // without another warning
+  found = other.forecast(views(owned), six_samples());  // without another warning
   for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
   EXPECT_EQ(warnings.lines.size(), 1U);
   EXPECT_EQ(other.counters().forecasts, 2U);
   EXPECT_EQ(other.counters().series, 2 * owned.size());
 
   Forecaster third(model, warnings.options());  // the CPU's model is shared
-  (void)third.forecast(views(owned), options());
+  (void)third.forecast(views(owned), six_samples());
   EXPECT_EQ(warnings.lines.size(), 2U);
   EXPECT_EQ(loaded, 1);
 }
@@ -250,14 +244,14 @@ TEST(DeviceMemory, AnAllocationThatFailsMidwayGoesToTheCpuToo) {
   faults.on_linear = [&] {
     if (fails) throw std::bad_alloc();
   };
-  const auto impl = model_on(std::make_shared<test::FaultyBackend>(make_backend({}), faults));
+  const auto impl = odd_model_on(std::make_shared<test::FaultyBackend>(make_backend({}), faults));
   const auto owned = many(5);
   Forecaster alone{Model(impl)};
-  const auto expected = alone.forecast(views(owned), options());
+  const auto expected = alone.forecast(views(owned), six_samples());
   fails = true;
-  EXPECT_THROW((void)alone.forecast(views(owned), options()), Error);
-  impl->load_spare = [] { return model_on(make_backend({})); };
-  const auto found = Forecaster(Model(impl)).forecast(views(owned), options());
+  EXPECT_THROW((void)alone.forecast(views(owned), six_samples()), Error);
+  impl->load_spare = [] { return odd_model_on(make_backend({})); };
+  const auto found = Forecaster(Model(impl)).forecast(views(owned), six_samples());
   for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
 }
 
@@ -266,9 +260,9 @@ TEST(DeviceMemory, WithoutMemoryForARecordingSeriesGoOneByOneAndThenUnrecorded) 
   const auto device = std::make_shared<NeverRecords>(memory);
   const auto owned = many(5);
   const auto expected =
-      Forecaster(Model(model_on(make_backend({})))).forecast(views(owned), options());
-  Forecaster forecaster(Model(model_on(device)));
-  const auto found = forecaster.forecast(views(owned), options());
+      Forecaster(Model(odd_model_on(make_backend({})))).forecast(views(owned), six_samples());
+  Forecaster forecaster(Model(odd_model_on(device)));
+  const auto found = forecaster.forecast(views(owned), six_samples());
   for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
   const Counters counters = forecaster.counters();
   EXPECT_EQ(counters.graph_fallbacks, 5U);
@@ -304,7 +298,7 @@ TEST(DeviceMemory, WeightsThatDoNotFitLeaveNothingBehind) {
   Memory memory;
   const auto device = std::make_shared<SmallDevice>(memory);
   memory.left = 5;
-  EXPECT_THROW((void)model_on(device), std::bad_alloc);
+  EXPECT_THROW((void)odd_model_on(device), std::bad_alloc);
   EXPECT_EQ(device->held(), 0U);
 }
 

@@ -21,14 +21,9 @@ TEST(DeviceTurn, AForecasterGivesMemoryBackInItsTurn) {
                      return lock.owns_lock() ? 1 : 0;
                    }).get();
   };
-  const WeightTable weights(
-      synthesise_weights(test::spec_config(), 0, default_tensor_order(test::spec_config(), false)),
-      test::spec_config());
-  auto impl = std::make_shared<Model::Impl>();
-  impl->content_hash = "small";
-  impl->net = std::make_unique<Toto1>(
-      test::spec_config(), weights,
-      std::make_shared<test::FaultyBackend>(make_reference_backend_f32(), faults), Execution{});
+  const auto impl =
+      test::impl_on(std::make_shared<test::FaultyBackend>(make_reference_backend_f32(), faults),
+                    test::spec_config());
   turn = &impl->turn;
   const Model model(impl);
   const auto owned = test::many(2);

@@ -3,17 +3,18 @@
 // each shape, and what the counters say of it. The device is the CPU (recording_backend.h).
 #include <gmock/gmock.h>
 
-#include "model_on.h"
 #include "recording_backend.h"
+#include "requests.h"
 
 namespace toto {
 namespace {
 
 using test::expect_same;
 using test::many;
-using test::model_on;
+using test::odd_model_on;
 using test::OwnedSeries;
 using test::RecordingBackend;
+using test::six_samples;
 using test::views;
 using test::wave;
 using testing::Contains;
@@ -21,21 +22,11 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-ForecastOptions options(std::size_t horizon = 20) {
-  ForecastOptions o;
-  o.horizon = horizon;
-  o.num_samples = 6;
-  o.keep_samples = true;
-  return o;
-}
-
 class Recorded : public testing::Test {
  protected:
-  static Model plain() { return Model(model_on(make_backend({}))); }
-
-  std::shared_ptr<RecordingBackend> device_ = std::make_shared<RecordingBackend>(make_backend({}));
-  Model model_{model_on(device_)};
-  Model plain_ = plain();  // operation by operation
+  std::shared_ptr<RecordingBackend> device_ = std::make_shared<RecordingBackend>();
+  Model model_{odd_model_on(device_)};
+  Model plain_{odd_model_on(make_backend({}))};  // operation by operation
 };
 
 TEST_F(Recorded, ForecastsHaveTheBitsOfOperationByOperation) {
@@ -53,7 +44,7 @@ TEST_F(Recorded, ForecastsHaveTheBitsOfOperationByOperation) {
   };
   for (const std::size_t horizon : {3U, 8U, 20U, 27U}) {
     for (const QuantilesFrom from : {QuantilesFrom::automatic, QuantilesFrom::samples}) {
-      ForecastOptions o = options(horizon);
+      ForecastOptions o = six_samples(horizon);
       o.quantiles_from = from;
       compare(o);
       o.keep_samples = false;
@@ -61,7 +52,7 @@ TEST_F(Recorded, ForecastsHaveTheBitsOfOperationByOperation) {
       o.seed = 77;
       compare(o);
     }
-    ForecastOptions o = options(horizon);
+    ForecastOptions o = six_samples(horizon);
     o.keep_samples = false;
     o.mean_only = true;
     compare(o);
@@ -75,7 +66,7 @@ TEST_F(Recorded, TrajectoriesInSeveralPassesAreTheSame) {
   little.memory_limit = 1'000'000;
   Forecaster played(model_, little), expected(plain_);
   const std::vector<OwnedSeries> owned = {wave(1, 60, 2)};
-  ForecastOptions o = options();
+  ForecastOptions o = six_samples();
   o.num_samples = 500;
   expect_same(played.forecast(views(owned), o).front(), expected.forecast(views(owned), o).front());
   EXPECT_EQ(played.counters().graph_replays, 1U);
@@ -85,19 +76,19 @@ TEST_F(Recorded, TrajectoriesInSeveralPassesAreTheSame) {
 }
 
 TEST_F(Recorded, CovariatesAreInjected) {
-  test::expect_unknown_covariates_are_forecast(model_, options());
+  test::expect_unknown_covariates_are_forecast(model_, six_samples());
   OwnedSeries known = wave(5, 50, 3);
   known.exogenous = 1;
   known.future.assign(20, 3.0F);
   Forecaster played(model_), expected(plain_);
-  expect_same(played.forecast(views({known}), options()).front(),
-              expected.forecast(views({known}), options()).front());
+  expect_same(played.forecast(views({known}), six_samples()).front(),
+              expected.forecast(views({known}), six_samples()).front());
 }
 
 TEST_F(Recorded, AShapeIsRecordedOnce) {
   Forecaster played(model_), expected(plain_);
   const auto forecast = [&](const OwnedSeries& series, std::uint64_t seed) {
-    ForecastOptions o = options();
+    ForecastOptions o = six_samples();
     o.seed = seed;
     expect_same(played.forecast(views({series}), o).front(),
                 expected.forecast(views({series}), o).front());
@@ -126,7 +117,7 @@ TEST_F(Recorded, NoMoreThanMaxPlansAreKept) {
     Forecaster forecaster(model_, few);
     const std::vector<OwnedSeries> owned = {wave(1, 64)};
     const auto forecast = [&](std::size_t samples) {
-      ForecastOptions o = options();
+      ForecastOptions o = six_samples();
       o.num_samples = samples;
       (void)forecaster.forecast(views(owned), o);
       return forecaster.counters().graph_captures;
@@ -151,7 +142,7 @@ TEST_F(Recorded, StrictCountersTellOfCapturesAndFallbacksAfterWarmUp) {
   strict.warning = [&](std::string_view line) { told.emplace_back(line); };
   Forecaster forecaster(model_, strict);
   const WarmupShape shape{100, 20, 1, 1};
-  ForecastOptions o = options();
+  ForecastOptions o = six_samples();
   forecaster.warm_up({&shape, 1}, o);
   const std::vector<OwnedSeries> owned = {wave(1, 100)};
   (void)forecaster.forecast(views(owned), o);
@@ -168,13 +159,13 @@ TEST_F(Recorded, StrictCountersTellOfCapturesAndFallbacksAfterWarmUp) {
 TEST_F(Recorded, HostReadsAreOfOneForecaster) {
   const std::vector<OwnedSeries> owned = {wave(1, 100)};
   Forecaster recorded(model_), unrecorded(model_);
-  (void)recorded.forecast(views(owned), options());
+  (void)recorded.forecast(views(owned), six_samples());
   EXPECT_EQ(recorded.counters().host_reads, 0U);
-  ForecastOptions o = options();
+  ForecastOptions o = six_samples();
   o.keep_parameters = true;
   (void)unrecorded.forecast(views(owned), o);
   EXPECT_GT(unrecorded.counters().host_reads, 0U);
-  (void)recorded.forecast(views(owned), options());
+  (void)recorded.forecast(views(owned), six_samples());
   EXPECT_EQ(recorded.counters().host_reads, 0U);
 }
 
@@ -193,7 +184,7 @@ TEST_F(Recorded, WhatCannotBeRecordedHasTheSameBitsAndAReason) {
     ForecasterOptions logged;
     logged.plan_log = [&](std::string_view line) { log.emplace_back(line); };
     Forecaster forecaster(model_, logged), expected(plain_);
-    ForecastOptions o = options();
+    ForecastOptions o = six_samples();
     c.change(o);
     const auto a = forecaster.forecast(views(owned), o);
     const auto b = expected.forecast(views(owned), o);
@@ -210,20 +201,20 @@ TEST_F(Recorded, WithoutMemoryForOneMoreTheOthersGo) {
   for (const int most : {2, 3}) {
     Forecaster forecaster(model_), expected(plain_);
     const std::vector<OwnedSeries> first = {wave(1, 640)}, second = {wave(2, 64)};
-    (void)forecaster.forecast(views(first), options());
+    (void)forecaster.forecast(views(first), six_samples());
     int refused = 0;
     device_->on_mirror = [&] {
       if (device_->mirrors() < most) return;
       ++refused;
       throw std::bad_alloc();
     };
-    expect_same(forecaster.forecast(views(second), options()).front(),
-                expected.forecast(views(second), options()).front());
+    expect_same(forecaster.forecast(views(second), six_samples()).front(),
+                expected.forecast(views(second), six_samples()).front());
     EXPECT_EQ(refused, 1);
     EXPECT_EQ(forecaster.counters().graph_captures, 2U);
     EXPECT_EQ(device_->mirrors(), 2);
-    expect_same(forecaster.forecast(views(first), options()).front(),
-                expected.forecast(views(first), options()).front());
+    expect_same(forecaster.forecast(views(first), six_samples()).front(),
+                expected.forecast(views(first), six_samples()).front());
     EXPECT_EQ(refused, 2);
     EXPECT_EQ(forecaster.counters().graph_captures, 3U);
     EXPECT_EQ(forecaster.counters().splits, 0U);
@@ -235,16 +226,16 @@ TEST_F(Recorded, WithoutMemoryForOneMoreTheOthersGo) {
 TEST_F(Recorded, WhatFailsWhileItIsPlayedIsAnErrorAndNotTheEnd) {
   Forecaster forecaster(model_);
   const std::vector<OwnedSeries> owned = {wave(1, 64)};
-  const auto before = forecaster.forecast(views(owned), options()).front();
+  const auto before = forecaster.forecast(views(owned), six_samples()).front();
   device_->on_play = [] { throw Error(ExitStatus::internal, "device_failed", "it has stopped"); };
   try {
-    (void)forecaster.forecast(views(owned), options());
+    (void)forecaster.forecast(views(owned), six_samples());
     FAIL() << "nothing was played";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "device_failed");
   }
   device_->on_play = {};
-  expect_same(forecaster.forecast(views(owned), options()).front(), before);
+  expect_same(forecaster.forecast(views(owned), six_samples()).front(), before);
   EXPECT_EQ(forecaster.counters().graph_captures, 1U);
 }
 

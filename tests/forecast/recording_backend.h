@@ -22,6 +22,7 @@
 #include "backend/recorder.h"
 #include "forecast/mixture.h"
 #include "forecast/statistics.h"
+#include "model/backend_choice.h"
 #include "verify/faulty_backend.h"
 
 namespace toto::test {
@@ -30,8 +31,7 @@ class RecordingBackend final : public FaultyBackend, public Recorder {
   using Base = FaultyBackend;
 
  public:
-  explicit RecordingBackend(std::shared_ptr<Backend> inner, Faults faults = {})
-      : Base(std::move(inner), std::move(faults)) {}
+  RecordingBackend() : Base(make_backend({}), {}) {}
 
   std::function<void()> on_mirror;  // called before memory for inputs or results is allocated
   std::function<void()> on_play;

@@ -21,6 +21,19 @@ inline Toto1Config odd_config() {
   return c;
 }
 
+inline std::shared_ptr<Model::Impl> odd_model_on(std::shared_ptr<Backend> backend) {
+  return impl_on(std::move(backend), odd_config(), false, {}, 5);
+}
+
+/// Six trajectories, which are kept.
+inline ForecastOptions six_samples(std::size_t horizon = 20) {
+  ForecastOptions o;
+  o.horizon = horizon;
+  o.num_samples = 6;
+  o.keep_samples = true;
+  return o;
+}
+
 inline std::vector<OwnedSeries> many(std::size_t count = 40) {
   std::vector<OwnedSeries> all;
   for (std::size_t i = 0; i < count; ++i) all.push_back(wave(i, 1 + (i * 37) % 120, 1 + i % 4));

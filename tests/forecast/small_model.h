@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/backend_choice.h"
@@ -29,18 +30,27 @@ inline Toto1Config spec_config() {
   return c;
 }
 
-inline std::shared_ptr<Model::Impl> make_impl(const Toto1Config& config, bool labels = false,
-                                              const Execution& execution = {},
-                                              std::uint64_t seed = 0,
-                                              const LoadOptions& options = {}) {
+/// On a backend of the test's own.
+inline std::shared_ptr<Model::Impl> impl_on(std::shared_ptr<Backend> backend,
+                                            const Toto1Config& config, bool labels = false,
+                                            const Execution& execution = {},
+                                            std::uint64_t seed = 0) {
   const WeightTable weights(synthesise_weights(config, seed, default_tensor_order(config, labels)),
                             config);
   auto impl = std::make_shared<Model::Impl>();
   impl->info.name = "small";
+  impl->content_hash = "small";
+  impl->net = std::make_unique<Toto1>(config, weights, std::move(backend), execution);
+  return impl;
+}
+
+inline std::shared_ptr<Model::Impl> make_impl(const Toto1Config& config, bool labels = false,
+                                              const Execution& execution = {},
+                                              std::uint64_t seed = 0,
+                                              const LoadOptions& options = {}) {
+  auto impl = impl_on(make_backend(options), config, labels, execution, seed);
   impl->mode = options.mode;
   impl->precision = options.precision;
-  impl->content_hash = "small";
-  impl->net = std::make_unique<Toto1>(config, weights, make_backend(options), execution);
   return impl;
 }
 

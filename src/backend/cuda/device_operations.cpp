@@ -147,7 +147,7 @@ bool DeviceBackend::stack(const void* stack, const Batch& all, const Batch& last
   const auto& layers = *static_cast<const LayerStack*>(stack);
   if (!layers.embeds()) {
     linear(layers.embed(), scaled, hidden, all.all_rows(), Epilogue::store);
-    if (layers.labels() != nullptr) set_labels(all, layers.labels(), hidden, kNormedWidth);
+    if (layers.labels() != nullptr) set_labels(all, layers.labels(), hidden, layers.embed().out);
   }
   const LiveBatch* const rows = extent(all).live;
   layers.run(

@@ -182,15 +182,14 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
 
 template <int CW, Operands O>
 bool run(const ProductArgs& a, const Stream& s) {
-  const auto kernel = few_f32<CW, O>;
   const int slices = (a.in + kSlice - 1) / kSlice;
   constexpr int kFloats = (8 * CW + kFewRows) * kPitch + 8 * CW * kFewRows * parts_of(O);
   const std::size_t bytes = static_cast<std::size_t>(slices) * kFloats * sizeof(float);
   if (bytes > static_cast<std::size_t>(s.shared_bytes)) return false;
   allow_shared_memory<few_f32<CW, O>>(bytes);
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
-  launch(kernel, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)), bytes, s,
-         static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),
+  launch(few_f32<CW, O>, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)),
+         bytes, s, static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),
          static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch, a.epilogue, slices, a.gain);
   return true;
 }

@@ -62,14 +62,6 @@ __device__ inline void prefetch(const Vectors& v, int lane, int count) {
   lines(v.norm[1], kDim);
 }
 
-/// The patch embedding; without weights it was carried out before.
-struct Embedding {
-  const float* weights = nullptr;  // [768][pitch], as split.cuh says
-  const float* bias = nullptr;     // [768], or nullptr
-  std::int32_t in = 0;
-  std::int32_t pitch = 0;
-};
-
 struct Arguments {
   const LayerOnDevice* layers;
   std::int32_t count;
@@ -77,7 +69,7 @@ struct Arguments {
   const LiveBatch* all;
   const LiveBatch* last;
   Rotary rotary;
-  Embedding embed;
+  DeviceMatrix embed;  // the patch embedding; without weights it was carried out before
   const float* x;  // scaled values [rows][embed.in], or rows that are embedded [rows][768]
   float* y;
   float* wires;              // two sets: of this launch, and of the next, which this one clears

@@ -28,7 +28,7 @@ class LayerStack {
 
   /// Whether run() begins with scaled values; otherwise with rows that are embedded and have their
   /// labels, which embed() and labels() are for.
-  [[nodiscard]] bool embeds() const { return embeds_; }
+  [[nodiscard]] bool embeds() const;
   [[nodiscard]] const Matrix& embed() const { return embed_; }
   [[nodiscard]] const void* labels() const { return labels_; }
 
@@ -47,7 +47,6 @@ class LayerStack {
   CudaWeights type_;
   Matrix embed_;
   const void* labels_;
-  bool embeds_;
   std::vector<bool> space_;  // of each layer
   void* layers_ = nullptr;
   void* wires_ = nullptr;

@@ -16,10 +16,11 @@ static_assert(kDim / kEmbedded <= kLeastProcessors);
 __device__ inline int begin_and_embed(const Arguments& a, float* wire) {
   constexpr int kSlices = kMostEmbedded / kSplitSlice;
   constexpr int kQuads = 2 * kSlices;
-  const Embedding& e = a.embed;
+  const DeviceMatrix& e = a.embed;
+  const auto* const weights = static_cast<const float*>(e.weights);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int output = static_cast<int>(blockIdx.x) * kEmbedded;
-  const bool works = e.weights != nullptr && output < kDim && threadIdx.x >= kWorkers - 32;
+  const bool works = weights != nullptr && output < kDim && threadIdx.x >= kWorkers - 32;
   // Of four k in turn this lane has one, of one output and of one row.
   std::uint32_t w[kQuads][4];
   float2 bias = {0, 0};
@@ -27,7 +28,7 @@ __device__ inline int begin_and_embed(const Arguments& a, float* wire) {
 #pragma unroll
     for (int i = 0; i < kQuads * 4; ++i) {
       const int k = i * 4 + lane % 4;
-      w[i / 4][i % 4] = k < e.pitch ? __float_as_uint(e.weights[(output + lane / 4) * e.pitch + k])
+      w[i / 4][i % 4] = k < e.pitch ? __float_as_uint(weights[(output + lane / 4) * e.pitch + k])
                                     : kHighHalf;
     }
     if (e.bias != nullptr) {

@@ -275,11 +275,6 @@ bool fits(const Matrix& m, Product p, CudaWeights type) {
          w.bias != nullptr && w.stored == outs(p) && w.in == ins(p) && w.pitch == w.in;
 }
 
-bool embeds(const Matrix& m) {
-  const auto& w = *static_cast<const DeviceMatrix*>(m.weights);
-  return w.operands == Operands::split && w.in <= kMostEmbedded;
-}
-
 template <typename T>
 void run(const Arguments& arguments, const Stream& s) {
   allow_shared_memory<all_layers<T>>(sizeof(Shared<T>));
@@ -311,10 +306,7 @@ bool LayerStack::possible(const StackWeights& weights, CudaWeights type, const S
 }
 
 LayerStack::LayerStack(const StackWeights& weights, CudaWeights type)
-    : type_(type),
-      embed_(weights.embed),
-      labels_(weights.labels),
-      embeds_(weights.labels == nullptr && layers::embeds(weights.embed)) {
+    : type_(type), embed_(weights.embed), labels_(weights.labels) {
   using namespace layers;
   const std::span<const LayerWeights> stack = weights.layers;
   const auto wire_bytes = static_cast<std::size_t>(set_words(static_cast<int>(stack.size()))) *
@@ -357,6 +349,11 @@ LayerStack::~LayerStack() {
   cudaFree(set_);
 }
 
+bool LayerStack::embeds() const {
+  const auto& w = *static_cast<const DeviceMatrix*>(embed_.weights);
+  return labels_ == nullptr && w.operands == Operands::split && w.in <= layers::kMostEmbedded;
+}
+
 void LayerStack::run(const Call& call, const Stream& s) const {
   layers::Arguments a{static_cast<const layers::LayerOnDevice*>(layers_),
                       static_cast<std::int32_t>(space_.size()),
@@ -372,10 +369,7 @@ void LayerStack::run(const Call& call, const Stream& s) const {
                       0,
                       {},
                       {}};
-  if (embeds_) {
-    const auto& embed = *static_cast<const DeviceMatrix*>(embed_.weights);
-    a.embed = {static_cast<const float*>(embed.weights), embed.bias, embed.in, embed.pitch};
-  }
+  if (embeds()) a.embed = *static_cast<const DeviceMatrix*>(embed_.weights);
   auto kv = call.kv.begin();
   for (std::size_t i = 0; i < space_.size(); ++i) {
     if (space_[i]) continue;
