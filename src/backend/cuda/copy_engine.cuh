@@ -15,9 +15,11 @@ template <int Stages>
 struct Cursor {
   int stage = 0;
   int parity = 0;  // of the barriers there
-  __device__ void advance() {
-    if (++stage == Stages) {
-      stage = 0;
+  /// By up to so many stages as there are.
+  __device__ void advance(int count = 1) {
+    stage += count;
+    if (stage >= Stages) {
+      stage -= Stages;
       parity ^= 1;
     }
   }

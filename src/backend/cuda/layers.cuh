@@ -225,9 +225,9 @@ __device__ inline Rotation rotation_of_thread(const Rotary& rotary, const Sight&
   return vector == 0 ? r : r.of_key();
 }
 
-/// Attention of one row and head by the workers of a block of threads, its warp 0 at the end;
-/// emit(row, channel, v) has the value of channel + lane. `keys`, `values`: of the layer. The
-/// caller lets all workers meet before the next one.
+/// Attention of one row and head by the workers of a block of threads, its warp 0 at the end, with
+/// the bits of attend.cuh; emit(row, channel, v, w) has the values of a channel and the next.
+/// `keys`, `values`: of the layer. The caller lets all workers meet before the next one.
 template <typename Emit>
 __device__ void attend_row(AttentionMemory& m, const Rotation& rotation, const float* qkv,
                            const Sight& sight, float* keys, float* values, bool last,
@@ -269,26 +269,48 @@ __device__ void attend_row(AttentionMemory& m, const Rotation& rotation, const f
     uint4 words[2];
     wire::take_fours(words, [&](int i) { return from(i == 0 ? first : second); });
     keep(first, words[0]);
-    if (two) keep(second, words[1]);
+    if (two) {  // of the last value: queries and keys come first
+      *reinterpret_cast<uint4*>(m.values[second.j] + second.e) = words[1];
+      if (in_time && second.j == sight.own) {
+        *reinterpret_cast<uint4*>(values + sight.slot + second.e) = words[1];
+      }
+    }
   }
   sync_workers();
   const int out = last ? sight.last_out : sight.out;
   if (thread >= 32 || out < 0) return;
-  attend::Running<kHead> running[1];
-  float score = attend::none();
-  if ((sight.seen & (1U << count) - 1) >> thread & 1) {
-    score =
-        attend::dot<kHead>(m.query, m.keys[thread], kHead, true) / sqrtf(static_cast<float>(kHead));
-  }
-  const float weight[1] = {attend::weigh<kHead>(running[0], score)};
-  const int counts[1] = {count};
-  attend::take_values<kHead>(running, weight, counts, count, kHead, [&](int, int j, int e) {
-    return (sight.seen >> j & 1) != 0 ? m.values[j][e] : 0.0F;
-  });
+  // Four lanes have a key, each the chain of every fourth channel; then a lane has two channels.
+  static_assert(4 * kFewRows == 32 && kHead == 2 * 32);
+  const std::uint32_t sees = sight.seen & (1U << count) - 1;
+  const int key = thread / 4;
+  float sum = 0;
 #pragma unroll
-  for (int i = 0; i < kHead / 32; ++i) {
-    emit(out, own_head() * kHead + i * 32, running[0].out[i] / running[0].total);
+  for (int e = 0; e < kHead; e += 4) {
+    sum = __fmaf_rn(m.query[e + thread % 4], m.keys[key][e + thread % 4], sum);
   }
+  sum += __shfl_xor_sync(~0U, sum, 1);
+  sum += __shfl_xor_sync(~0U, sum, 2);
+  const bool seen = (sees >> key & 1) != 0;
+  const float score = seen ? sum / sqrtf(static_cast<float>(kHead)) : attend::none();
+  float highest = score;
+#pragma unroll
+  for (int offset = 16; offset >= 4; offset /= 2) {
+    highest = fmaxf(highest, __shfl_xor_sync(~0U, highest, offset));
+  }
+  const float weight = score == attend::none() ? 0 : expf(score - highest);
+  float total = weight;
+#pragma unroll
+  for (int offset = 16; offset >= 4; offset /= 2) total += __shfl_xor_sync(~0U, total, offset);
+  float2 to = {0, 0};
+#pragma unroll
+  for (int j = 0; j < kFewRows; ++j) {
+    const float p = __shfl_sync(~0U, weight, 4 * j);
+    const float2 v = *reinterpret_cast<const float2*>(&m.values[j][2 * thread]);
+    if ((sees >> j & 1) == 0) continue;
+    to.x = __fmaf_rn(p, v.x, to.x);
+    to.y = __fmaf_rn(p, v.y, to.y);
+  }
+  emit(out, own_head() * kHead + 2 * thread, to.x / total, to.y / total);
 }
 
 }  // namespace toto::cuda::layers

@@ -11,17 +11,13 @@ namespace toto::cuda::layers {
 
 struct Bfloat16 {
   static constexpr int kOutputs = 16;  // of a unit
-  static constexpr int kReaders = 4;   // warps, one for each slice of a stage
   static constexpr int kSlices = kDim / kSliceBf16;
   static constexpr int kSteps = kSliceBf16 / 16;
   static constexpr int kPitch = kDim + 8;
   /// Stages are given back when the inputs of the next product are there: refilled at once, they
   /// would be in the way of those inputs.
   static constexpr bool kReleasesLate = true;
-  static __device__ bool reads(int stage) {
-    return stage % 2 == static_cast<int>(threadIdx.x) / 128;
-  }
-  static_assert(kSlices == kReaders && kStageBytes == kOutputs * kDim * 2);
+  static_assert(2 * kSlices == kWorkers / 32 && kStageBytes == kOutputs * kDim * 2);
 
   static constexpr int kMostParts = outs(kMlpIn) / kOutputs / kLeastProcessors * kSlices;
 
@@ -46,23 +42,24 @@ struct Bfloat16 {
     return *reinterpret_cast<const std::uint32_t*>(&both);
   }
 
-  static __device__ void put_attended(float* wire, int row, int channel, float v) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const float next = __shfl_down_sync(~0U, v, 1);
-    if (lane % 2 == 0)
-      wire::put(wire + word_at(row, channel + lane), __uint_as_float(pack(v, next)));
+  static __device__ void put_attended(float* wire, int row, int channel, float v, float next) {
+    wire::put(wire + word_at(row, channel), __uint_as_float(pack(v, next)));
   }
 
-  /// Outputs that one thread takes at the end: two, in mlp_in two gates and their values.
-  static constexpr int kPlainOuts = 2;
-  static constexpr int kGatedOuts = 4;
-  static __device__ int item_bits(int p) { return p == kMlpIn ? 2 : 3; }
-  static __device__ int output(int item, int e) { return 2 * item + e % 2 + e / 2 * 8; }
-  static __device__ int gated_word(int row, int unit, int pair) {
-    return word_at(row, unit * 8 + 2 * pair);
+  /// What one thread ends, an item: two outputs, in mlp_in a gate and its value.
+  static constexpr int kItems = kOutputs / 2;  // of a unit and row
+  static __device__ int first_output(int p, int item) { return p == kMlpIn ? item : 2 * item; }
+  static __device__ int second_output(int p) { return p == kMlpIn ? 8 : 1; }  // after the first
+  static __device__ float2 sums(int p, const float* first) {
+    return {first[0], first[second_output(p)]};
   }
-  static __device__ float gated(const float (&v)[kGatedOuts]) {
-    return __uint_as_float(pack(silu(v[0]) * v[2], silu(v[1]) * v[3]));
+  static __device__ int gated_word(int row, int unit, int item) {
+    return word_at(row, unit * 8 + item / 2 * 2);
+  }
+  /// By all of a warp. Of two neighbours the first one has a word with both.
+  static __device__ void put_gated(float* to, float v) {
+    const float next = __shfl_down_sync(~0U, v, 1);
+    if (to != nullptr && threadIdx.x % 2 == 0) wire::put(to, __uint_as_float(pack(v, next)));
   }
 
   static constexpr int kSets = kHidden / kDim / 2;  // slices of a warp in mlp_out; otherwise one
@@ -73,8 +70,27 @@ struct Bfloat16 {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     if (p == kOut || p == kMlpOut) {
-      take_words(x[0], from, p == kOut ? warp % 4 : warp / 4 * kSlices + warp % 4, rows);
-      if (p == kMlpOut) take_words(x[1], from, (warp / 4 + 2) * kSlices + warp % 4, rows);
+      const int slice = p == kOut ? warp % 4 : warp / 4 * kSlices + warp % 4;
+      const bool two = p == kMlpOut;  // slices; in out half of the warps have none
+      uint4 words[kSets * kSteps / 2] = {};
+      if (lane / 4 < rows && (two || warp < kSlices)) {
+        wire::take_fours(
+            words,
+            [&](int i) {
+              const int of = i < kSteps / 2 ? slice : slice + 2 * kSlices;
+              return from + ((of * (kSteps / 2) + i % (kSteps / 2)) * 32 + lane) * 4;
+            },
+            two);
+      }
+#pragma unroll
+      for (int i = 0; i < kSets * kSteps / 2; ++i) {
+        auto& to = x[i / (kSteps / 2)];
+        const int step = i % (kSteps / 2) * 2;
+        to[step][0] = words[i].x;
+        to[step][1] = words[i].y;
+        to[step + 1][0] = words[i].z;
+        to[step + 1][1] = words[i].w;
+      }
       sync_workers();
       return;
     }
@@ -104,60 +120,67 @@ struct Bfloat16 {
                            Cursor<kRingStages>& ring_at, int units,
                            std::uint32_t /*nothing*/) const {
     const int count = units * stages_of(p);
-#pragma unroll 1
-    for (int i = 0; i < count; ++i) {
-      if (reads(i)) {
-        multiply_stage(m, ring, stages, ring_at, i * kSlices, p == kMlpOut && i % 4 >= 2);
-      }
-      ring_at.advance();
+    const int half = static_cast<int>(threadIdx.x) / 128;
+    Cursor<kRingStages> own[2] = {ring_at, ring_at};
+    own[0].advance(half);
+    own[1].advance(half + 2);
+    if (half + 2 < count) {
+      multiply_stages<2>(m, ring, stages, own, half * kSlices, p == kMlpOut);
+    } else if (half < count) {
+      multiply_stages<1>(m, ring, stages, own, half * kSlices, false);
     }
+    ring_at.advance(count);
   }
+  static_assert(outs(kMlpIn) / kOutputs <= 4 * kLeastProcessors && stages_of(kMlpOut) == 4 &&
+                kDim / kOutputs <= kLeastProcessors);
 
  private:
-  static __device__ void take_words(std::uint32_t (&to)[kSteps][2], const float* from, int slice,
-                                    int rows) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    uint4 words[kSteps / 2] = {};
-    if (lane / 4 < rows) {
-      wire::take_fours(words,
-                       [&](int i) { return from + ((slice * (kSteps / 2) + i) * 32 + lane) * 4; });
-    }
-#pragma unroll
-    for (int i = 0; i < kSteps / 2; ++i) {
-      to[2 * i][0] = words[i].x;
-      to[2 * i][1] = words[i].y;
-      to[2 * i + 1][0] = words[i].z;
-      to[2 * i + 1][1] = words[i].w;
-    }
-  }
-
-  __device__ void multiply_stage(Memory& m, Ring& ring, const std::byte* stages,
-                                 const Cursor<kRingStages>& ring_at, int first_part,
-                                 bool second) const {
+  /// N stages side by side, for each of them is a chain of sums, which mostly waits for its last
+  /// step. If `second`, the second one has the second set of inputs.
+  template <int N>
+  __device__ void multiply_stages(Memory& m, Ring& ring, const std::byte* stages,
+                                  const Cursor<kRingStages> (&own)[2], int first_part,
+                                  bool second) const {
     const int slice = static_cast<int>(threadIdx.x) / 32 % 4;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    ring.wait_full(ring_at);
+#pragma unroll
+    for (int n = 0; n < N; ++n) ring.wait_full(own[n]);
     // [k / 64][output][64], the chunks of sixteen bytes exchanged by output.
-    const std::byte* const from =
-        stages + ring_at.stage * kStageBytes + (slice * 3 * kOutputs + lane % 16) * 128;
-    std::uint32_t a[kSteps][4];
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
+    const std::byte* const from = stages + (slice * 3 * kOutputs + lane % 16) * 128;
+    std::uint32_t a[N][kSteps][4];
+    const auto load = [&](int step) {
       const int chunk = (step % 4 * 2 + lane / 16) ^ (lane % 8);
-      load_matrices(a[step], from + step / 4 * kOutputs * 128 + chunk * 16);
-    }
-    float sum[4] = {};
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        load_matrices(a[n][step], from + own[n].stage * kStageBytes +
+                                      step / 4 * kOutputs * 128 + chunk * 16);
+      }
+    };
+    float sum[N][4] = {};
+    constexpr int kAhead = 4;
+#pragma unroll
+    for (int step = 0; step < kAhead; ++step) load(step);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      multiply_add(sum, a[step], second ? x[1][step][0] : x[0][step][0],
-                   second ? x[1][step][1] : x[0][step][1]);
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        const bool other = n == 1 && second;
+        multiply_add(sum[n], a[n][step], other ? x[1][step][0] : x[0][step][0],
+                     other ? x[1][step][1] : x[0][step][1]);
+      }
+      if (step + kAhead < kSteps) load(step + kAhead);
     }
-    float* const to =
-        m.part + ((first_part + slice) * kFewRows + lane % 4 * 2) * kOutputs + lane / 4;
-    to[0] = sum[0];
-    to[kOutputs] = sum[1];
-    to[8] = sum[2];
-    to[kOutputs + 8] = sum[3];
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      float* const to = m.part +
+                        ((first_part + 2 * n * kSlices + slice) * kFewRows + lane % 4 * 2) *
+                            kOutputs +
+                        lane / 4;
+      to[0] = sum[n][0];
+      to[kOutputs] = sum[n][1];
+      to[8] = sum[n][2];
+      to[kOutputs + 8] = sum[n][3];
+    }
   }
 };
 

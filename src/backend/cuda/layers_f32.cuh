@@ -16,15 +16,13 @@ namespace toto::cuda::layers {
 template <Operands O>
 struct OfFloat32 {
   static constexpr int kOutputs = 8;  // of a unit
-  static constexpr int kReaders = kWorkers / 32;
   static constexpr int kSlices = kDim / kSplitSlice;  // of kDim inputs
-  static constexpr int kOwn = kSlices / kReaders;     // of a warp, side by side
+  static constexpr int kOwn = kSlices / (kWorkers / 32);     // of a warp, side by side
   static constexpr int kSets = kHidden / kDim;        // stages of a unit of mlp_out
   static constexpr int kQuads = kOwn * 2;             // of sixteen bytes: sixteen k of a row
   static constexpr int kPitch = kDim + 4;
   static constexpr bool kReleasesLate = false;
-  static __device__ bool reads(int) { return true; }
-  static_assert(kOwn * kReaders == kSlices && kStageBytes == kOutputs * kDim * 4);
+  static_assert(kOwn * (kWorkers / 32) == kSlices && kStageBytes == kOutputs * kDim * 4);
   static constexpr int kMostParts = outs(kMlpIn) / kOutputs / kLeastProcessors * kSlices;
   static_assert(kDim / kOutputs <= kLeastProcessors && kMostParts >= kSets * kSlices);
 
@@ -43,19 +41,24 @@ struct OfFloat32 {
     return ((k / 16 * 32) + row * 4 + k % 4) * 4 + k % 16 / 4;
   }
 
-  static __device__ void put_attended(float* wire, int row, int channel, float v) {
-    wire::put(wire + word_at(row, channel + static_cast<int>(threadIdx.x) % 32), v);
+  static __device__ void put_attended(float* wire, int row, int channel, float v, float next) {
+    wire::put(wire + word_at(row, channel), v);
+    wire::put(wire + word_at(row, channel + 1), next);
   }
 
-  /// Outputs that one thread takes at the end: two, in mlp_in a gate and its value.
-  static constexpr int kPlainOuts = 2;
-  static constexpr int kGatedOuts = 2;
-  static __device__ int item_bits(int) { return 2; }
-  static __device__ int output(int item, int e) { return 2 * item + e; }
-  static __device__ int gated_word(int row, int unit, int pair) {
-    return word_at(row, unit * 4 + pair);
+  /// What one thread ends, an item: two outputs, in mlp_in a gate and its value.
+  static constexpr int kItems = kOutputs / 2;  // of a unit and row
+  static __device__ int first_output(int, int item) { return 2 * item; }
+  static __device__ int second_output(int) { return 1; }  // after the first
+  static __device__ float2 sums(int, const float* first) {
+    return *reinterpret_cast<const float2*>(first);
   }
-  static __device__ float gated(const float (&v)[kGatedOuts]) { return silu(v[0]) * v[1]; }
+  static __device__ int gated_word(int row, int unit, int item) {
+    return word_at(row, unit * 4 + item);
+  }
+  static __device__ void put_gated(float* to, float v) {
+    if (to != nullptr) wire::put(to, v);
+  }
 
   SplitInputs<kOwn, O> x;
 

@@ -22,7 +22,8 @@ struct Shared {
   Vectors vectors[kMostLayers];
   Deal deals[kProducts];
   Sight sights[kSights];
-  float* wires;  // of this launch
+  std::int32_t before[kFewRows];  // row_before() of each row
+  float* wires;                   // of this launch
 };
 
 /// The warp that streams: its first lane all units of this block, in the order in which they are
@@ -40,19 +41,27 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
   Cursor<kRingStages> at;
   Cursor<kRingStages> before;
   Turn turn;
-  bool first = true;
+  int number = 0;  // of stages
+#pragma unroll 1
   for (int layer = 0; layer < a.count; ++layer) {
     const LayerOnDevice& l = a.layers[layer];
+#pragma unroll 1
     for (int p = 0; p < kProducts; ++p) {
       int unit = 0;
       const int count = turn.take(s.deals[p], unit);
+#pragma unroll 1
       for (int i = 0; i < count; ++i) {
+#pragma unroll 1
         for (int stage = 0; stage < stages_of(p); ++stage) {
           // One stage at a time: more of them would be in the way of what blocks say to each other.
-          if (!first) s.ring.wait_full(before);
-          first = false;
+          if (number > 0) s.ring.wait_full(before);
           before = at;
-          s.ring.claim(at);
+          if constexpr (T::kReleasesLate) {
+            s.ring.claim(at, number);
+          } else {
+            s.ring.claim(at);
+          }
+          ++number;
           T::stream(s.stages + at.stage * kStageBytes, l.maps[p], unit, stage,
                     &s.ring.full[at.stage]);
           at.advance();
@@ -65,53 +74,50 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
 
 /// The state of the workers.
 struct Progress {
-  Cursor<kRingStages> ring;    // the next stage of this block
-  Cursor<kRingStages> behind;  // the first stage that was not given back, and how many
-  int unreleased = 0;
+  Cursor<kRingStages> ring;  // the next stage of this block
+  int used = 0;              // stages before that one
   Turn turn;
   int rows = 0;
   bool trimmed = false;
 };
 
-/// What a thread ends a product with: outputs of a row, in mlp_in the gates and values of one word.
-/// Where their sums are, what is added to them and where they go is found out while the product's
-/// inputs are waited for.
-template <typename T>
+/// What a thread ends a product with: two outputs of a row, in mlp_in a gate and its value. Where
+/// their sums are, what is added to them and where they go is found out while the product's inputs
+/// are waited for.
 struct End {
-  int part = -1;  // the first of its sums, in pairs; -1: it has none
-  float bias[T::kGatedOuts];
-  float held[T::kPlainOuts];
-  float* to;
+  int part = -1;  // the first of its sums; -1: no thread of this warp has any
+  float bias[2] = {};
+  float held[2] = {};
+  float* to = nullptr;  // nullptr: this thread has none
 };
 
 template <typename T>
-__device__ End<T> end_of(const Shared<T>& s, const Arguments& a, int layer, int p,
-                         const Progress& progress, int first, int count) {
-  End<T> end;
+__device__ End end_of(const Shared<T>& s, const Arguments& a, int layer, int p,
+                      const Progress& progress, int first, int count) {
+  End end;
   const int thread = static_cast<int>(threadIdx.x);
-  const int bits = T::item_bits(p);
-  const int number = thread & ((1 << bits) - 1);  // of its unit and row
-  const int row = (thread >> bits) % kFewRows;
-  const int i = (thread >> bits) / kFewRows;  // of this block's units
-  if (i >= count || row >= progress.rows) return end;
-  end.part = (i * (ins(p) / (kDim / T::kSlices)) * kFewRows + row) * (T::kOutputs / 2) + number;
+  const int row = thread / T::kItems % kFewRows;
+  const int i = thread / T::kItems / kFewRows;  // of this block's units
+  if (i >= count) return end;
+  const int item = thread % T::kItems;
+  const int output = T::first_output(p, item);
+  end.part = (i * (ins(p) / (kDim / T::kSlices)) * kFewRows + row) * T::kOutputs + output;
+  if (row >= progress.rows) return end;
   const int unit = first + i * static_cast<int>(gridDim.x);
-  const float* const biases = s.vectors[layer].bias[p] + unit * T::kOutputs;
-#pragma unroll
-  for (int e = 0; e < T::kGatedOuts; ++e) {
-    if (e < T::kPlainOuts || p == kMlpIn) end.bias[e] = biases[T::output(number, e)];
-  }
+  const int column = unit * T::kOutputs + output;
+  const float* const biases = s.vectors[layer].bias[p] + column;
+  end.bias[0] = biases[0];
+  end.bias[1] = biases[T::second_output(p)];
   if (p == kMlpIn) {
-    end.to = wire_of(s.wires, layer, kGatedWire) + T::gated_word(row, unit, number);
+    end.to = wire_of(s.wires, layer, kGatedWire) + T::gated_word(row, unit, item);
     return end;
   }
-  const int column = ((unit << bits) + number) * T::kPlainOuts;
   if (p != kQkv) {  // It was taken before.
     const float* const x =
         p == kOut ? input_of(a, s.wires, layer) : wire_of(s.wires, layer, kMiddleWire);
-    const int from = p == kOut && layer == a.last_time ? row_before(a, row) : row;
-#pragma unroll
-    for (int e = 0; e < T::kPlainOuts; ++e) end.held[e] = x[from * kDim + column + e];
+    const int from = p == kOut && layer == a.last_time ? s.before[row] : row;
+    end.held[0] = x[from * kDim + column];
+    end.held[1] = x[from * kDim + column + 1];
   }
   float* const y = p == kQkv              ? wire_of(s.wires, layer, kQkvWire)
                    : p == kOut            ? wire_of(s.wires, layer, kMiddleWire)
@@ -123,36 +129,30 @@ __device__ End<T> end_of(const Shared<T>& s, const Arguments& a, int layer, int 
 
 /// Adds up the slices of `part` [unit][slice][row][output] and hands on what that gives.
 template <typename T>
-__device__ void finish(const End<T>& end, int p, const float* part) {
-  const auto* pair = reinterpret_cast<const float2*>(part) + end.part;
-  float v[T::kGatedOuts] = {};
+__device__ void finish(const End& end, int p, const float* part) {
+  if (end.part < 0) return;
+  const float* first = part + end.part;
+  float v[2] = {};
 #pragma unroll 1
   for (int stage = 0; stage < stages_of(p); ++stage) {
 #pragma unroll
     for (int s = 0; s < T::kSlices; ++s) {
-#pragma unroll
-      for (int e = 0; e < T::kGatedOuts; e += 2) {
-        if (e >= T::kPlainOuts && p != kMlpIn) break;
-        const float2 more = pair[T::output(0, e) / 2];
-        v[e] += more.x;
-        v[e + 1] += more.y;
-      }
-      pair += kFewRows * T::kOutputs / 2;
+      const float2 more = T::sums(p, first + s * kFewRows * T::kOutputs);
+      v[0] += more.x;
+      v[1] += more.y;
     }
+    first += T::kSlices * kFewRows * T::kOutputs;
   }
-#pragma unroll
-  for (int e = 0; e < T::kGatedOuts; ++e) {
-    if (e < T::kPlainOuts || p == kMlpIn) v[e] += end.bias[e];
-  }
+  v[0] += end.bias[0];
+  v[1] += end.bias[1];
   if (p == kMlpIn) {
-    wire::put(end.to, T::gated(v));
-    return;
-  }
-  static_assert(T::kPlainOuts == 2);
-  if (p == kQkv) {
+    T::put_gated(end.to, silu(v[0]) * v[1]);
+  } else if (end.to != nullptr) {
+    if (p != kQkv) {
+      v[0] = end.held[0] + v[0];
+      v[1] = end.held[1] + v[1];
+    }
     wire::put_pair(end.to, {v[0], v[1]});
-  } else {
-    wire::put_pair(end.to, {end.held[0] + v[0], end.held[1] + v[1]});
   }
 }
 
@@ -163,7 +163,7 @@ __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Pro
   int first = 0;
   const int count = progress.turn.take(s.deals[p], first);
   if (count == 0) return;
-  const End<T> end = end_of(s, a, layer, p, progress, first, count);
+  const End end = end_of(s, a, layer, p, progress, first, count);
   T product;
   product.take(p, s.memory,
                p == kQkv     ? input_of(a, s.wires, layer)
@@ -172,15 +172,12 @@ __device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Pro
                              : wire_of(s.wires, layer, kGatedWire),
                s.vectors[layer].norm[p == kMlpIn ? 1 : 0], progress.rows);
   if constexpr (T::kReleasesLate) {
-    for (int stage = 0; stage < progress.unreleased; ++stage) {
-      if (T::reads(stage) && threadIdx.x % 32 == 0) s.ring.release(progress.behind);
-      progress.behind.advance();
-    }
-    progress.unreleased = count * stages_of(p);
+    if (threadIdx.x == 0) s.ring.release(progress.used);
+    progress.used += count * stages_of(p);
   }
   product.multiply(p, s.memory, s.ring, s.stages, progress.ring, count, a.nothing);
   sync_workers();
-  if (end.part >= 0) finish(end, p, s.memory.part);
+  finish<T>(end, p, s.memory.part);
 }
 
 template <typename T>
@@ -189,7 +186,9 @@ __device__ void attend(Shared<T>& s, const Arguments& a, int layer, const Rotati
   const bool trims = layer == a.last_time;
   if (own_row() < progress.rows) {
     float* const out = wire_of(s.wires, layer, kAttendedWire);
-    const auto emit = [&](int row, int channel, float v) { T::put_attended(out, row, channel, v); };
+    const auto emit = [&](int row, int channel, float v, float w) {
+      T::put_attended(out, row, channel, v, w);
+    };
     const SightKind kind = s.vectors[layer].space == 0 ? kInTime
                            : progress.trimmed          ? kOfLastVariates
                                                        : kOfVariates;
@@ -213,6 +212,9 @@ __device__ Rotation look_around(Shared<T>& s, const Arguments& a) {
                                        : sight_of_variates(live, own_row());
     }
   }
+  if (kind == kSights && threadIdx.x % 32 < static_cast<unsigned>(a.last->rows)) {
+    s.before[threadIdx.x % 32] = row_before(a, static_cast<int>(threadIdx.x) % 32);
+  }
   sync_workers();
   if (own_row() >= a.all->rows) return {};
   return rotation_of_thread(a.rotary, s.sights[kInTime]);
@@ -223,7 +225,7 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
   extern __shared__ __align__(1024) std::byte memory[];
   auto& s = *reinterpret_cast<Shared<T>*>(memory);
   if (threadIdx.x == 0) {
-    s.ring.initialise(T::kReaders);
+    s.ring.initialise(kWorkers / 32);
     s.wires = a.wires + *a.set * set_words(a.count);
   }
   if (threadIdx.x < static_cast<unsigned>(a.count)) {

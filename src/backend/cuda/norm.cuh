@@ -22,14 +22,15 @@ __device__ void load_part(float4 (&v)[Fours], const float* row) {
 /// v / sqrt(mean(v^2) + 1e-8) * gain.
 template <int Fours>
 __device__ void norm_part(float4 (&v)[Fours], const float4 (&gain)[Fours]) {
-  float squares = 0;
+  float4 chains = {};  // of every fourth channel
 #pragma unroll
   for (int i = 0; i < Fours; ++i) {
-    squares = __fmaf_rn(v[i].x, v[i].x, squares);
-    squares = __fmaf_rn(v[i].y, v[i].y, squares);
-    squares = __fmaf_rn(v[i].z, v[i].z, squares);
-    squares = __fmaf_rn(v[i].w, v[i].w, squares);
+    chains.x = __fmaf_rn(v[i].x, v[i].x, chains.x);
+    chains.y = __fmaf_rn(v[i].y, v[i].y, chains.y);
+    chains.z = __fmaf_rn(v[i].z, v[i].z, chains.z);
+    chains.w = __fmaf_rn(v[i].w, v[i].w, chains.w);
   }
+  float squares = (chains.x + chains.y) + (chains.z + chains.w);
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
     squares += __shfl_xor_sync(~0U, squares, offset);

@@ -17,6 +17,7 @@ inline constexpr int kRingStages = 7;
 struct Ring {
   std::uint64_t full[kRingStages];
   std::uint64_t empty[kRingStages];
+  int released;  // how many stages were given back by release()
 
   /// By one thread, before a barrier of the block. `readers`: warps that read each stage.
   __device__ void initialise(int readers) {
@@ -24,6 +25,7 @@ struct Ring {
       make_barrier(&full[i], 1);
       make_barrier(&empty[i], readers);
     }
+    released = 0;
     publish_barriers();
   }
 
@@ -32,14 +34,18 @@ struct Ring {
     while (!try_barrier(&full[at.stage], at.parity)) {
     }
   }
-  /// By one thread of each warp, when the warp has used what it read: right behind the instructions
-  /// that read it would be too early, for this does not wait until they have, and the next copy may
-  /// come before them.
-  __device__ void release(const Cursor<kRingStages>& at) { arrive(&empty[at.stage]); }
-  /// By all of a warp as soon as it has read a stage: once all of what it read (`read`, words of
-  /// every instruction that did) is in registers. `nothing` is zero without the compiler knowing it
-  /// and so is what is returned, but only when this is done: who computes with it keeps the
-  /// compiler from putting this off.
+  /// The first of two ways to give stages back, for claim(at, number): by one thread, which has met
+  /// all warps since they read them. `count`: of stages since the beginning.
+  __device__ void release(int count) {
+    const std::uint32_t at = shared_address(&released);
+    asm volatile("st.release.cta.shared.s32 [%0], %1;" ::"r"(at), "r"(count) : "memory");
+  }
+  /// The other one, for claim(at): by all of a warp as soon as it has read a stage, once all of what
+  /// it read (`read`, words of every instruction that did) is in registers. Right behind the
+  /// instructions that read it would be too early, for this does not wait until they have, and the
+  /// next copy may come before them. `nothing` is zero without the compiler knowing it and so is
+  /// what is returned, but only when this is done: who computes with it keeps the compiler from
+  /// putting this off.
   [[nodiscard]] __device__ std::uint32_t release_once(const Cursor<kRingStages>& at,
                                                       std::uint32_t read, std::uint32_t nothing) {
     std::uint64_t state = 0;
@@ -54,6 +60,14 @@ struct Ring {
   /// By the thread that streams: waits until a stage is free and says what will arrive.
   __device__ void claim(const Cursor<kRingStages>& at) {
     while (!try_barrier(&empty[at.stage], at.parity ^ 1)) {
+    }
+    expect_bytes(&full[at.stage], kStageBytes);
+  }
+  /// `number`: of stages before this one.
+  __device__ void claim(const Cursor<kRingStages>& at, int number) {
+    const std::uint32_t from = shared_address(&released);
+    for (int now = 0; number >= kRingStages + now;) {
+      asm volatile("ld.acquire.cta.shared.s32 %0, [%1];" : "=r"(now) : "r"(from) : "memory");
     }
     expect_bytes(&full[at.stage], kStageBytes);
   }

@@ -59,11 +59,22 @@ __device__ void take_fours_looked_at(uint4 (&v)[N], const At& at) {
   }
 }
 
-/// The same at first sight.
+/// N times sixteen bytes once they are there: v[i] from at(i). If not `all`, only the first half.
 template <int N, typename At>
-__device__ void take_fours(uint4 (&v)[N], const At& at) {
-  look_fours(v, at);
-  take_fours_looked_at(v, at);
+__device__ void take_fours(uint4 (&v)[N], const At& at, bool all = true) {
+  std::uint32_t asked = 0;
+  std::uint32_t most = kNothing;
+#pragma unroll 1
+  do {
+    if (asked++ == kPatience) __trap();
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (i < N / 2 || all) v[i] = look_four(at(i));
+    }
+    most = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) most = max(most, highest(v[i]));
+  } while (most == kNothing);
 }
 
 /// Until the first of this warp's words is there, which lie from `at` on. For many words that many
