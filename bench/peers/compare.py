@@ -5,7 +5,9 @@
     bench/peers/compare.py --toto build/release/toto --model build/base --workload a --json bench/results/peers-a.json
 
 PyTorch runs in this process: eager, and torch.compile in `default`, `reduce-overhead` and `max-autotune`, each warmed up
-until it no longer compiles, in inference mode, with all samples in one batch (or as many as --samples-per-batch says).
+until it no longer compiles, in inference mode, with all samples in one batch (or as many as --samples-per-batch says). In
+each round every mode has --seconds of calls in a row, at least one; where they are short the first few are not counted, for
+the process has waited since its last ones.
 With `--device cuda` both run on the GPU, PyTorch in float32 with tf32 products allowed, and its own counters of skipped
 CUDA graphs and recompilations are reported.
 Where a workload would take hours a stated fraction of it is run and the time scaled linearly; the report says so.
@@ -82,6 +84,15 @@ def ours(toto, model, workload, device):
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+def turn(run, forecaster, seconds):
+    """Seconds of calls in a row, each as it took."""
+    end = time.perf_counter() + seconds
+    taken = [run(forecaster)]
+    while time.perf_counter() < end:
+        taken.append(run(forecaster))
+    return taken[3:] if len(taken) > 6 else taken
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--toto", required=True)
@@ -90,6 +101,7 @@ def main():
     parser.add_argument("--modes", default="eager,default,reduce-overhead,max-autotune")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2, help="of calls of a mode in each round")
     parser.add_argument("--samples-per-batch", type=int, default=256)
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -138,7 +150,7 @@ def main():
         for _ in range(options.rounds):
             for mode, forecaster in subjects.items():
                 if isinstance(warm_up[mode], list):
-                    times[mode].append(run(forecaster))
+                    times[mode] += turn(run, forecaster, options.seconds)
             reports.append(ours(options.toto, options.model, options.workload, options.device))
 
     rows = []
