@@ -152,8 +152,8 @@ struct Bfloat16 {
       const int chunk = (step % 4 * 2 + lane / 16) ^ (lane % 8);
 #pragma unroll
       for (int n = 0; n < N; ++n) {
-        load_matrices(a[n][step], from + own[n].stage * kStageBytes +
-                                      step / 4 * kOutputs * 128 + chunk * 16);
+        load_matrices(a[n][step],
+                      from + own[n].stage * kStageBytes + step / 4 * kOutputs * 128 + chunk * 16);
       }
     };
     float sum[N][4] = {};
@@ -172,10 +172,9 @@ struct Bfloat16 {
     }
 #pragma unroll
     for (int n = 0; n < N; ++n) {
-      float* const to = m.part +
-                        ((first_part + 2 * n * kSlices + slice) * kFewRows + lane % 4 * 2) *
-                            kOutputs +
-                        lane / 4;
+      float* const to =
+          m.part + ((first_part + 2 * n * kSlices + slice) * kFewRows + lane % 4 * 2) * kOutputs +
+          lane / 4;
       to[0] = sum[n][0];
       to[kOutputs] = sum[n][1];
       to[8] = sum[n][2];

@@ -28,8 +28,8 @@ __device__ inline int begin_and_embed(const Arguments& a, float* wire) {
 #pragma unroll
     for (int i = 0; i < kQuads * 4; ++i) {
       const int k = i * 4 + lane % 4;
-      w[i / 4][i % 4] = k < e.pitch ? __float_as_uint(weights[(output + lane / 4) * e.pitch + k])
-                                    : kHighHalf;
+      w[i / 4][i % 4] =
+          k < e.pitch ? __float_as_uint(weights[(output + lane / 4) * e.pitch + k]) : kHighHalf;
     }
     if (e.bias != nullptr) {
       bias = *reinterpret_cast<const float2*>(e.bias + output + lane % 4 * 2);

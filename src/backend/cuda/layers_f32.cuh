@@ -15,11 +15,11 @@ namespace toto::cuda::layers {
 
 template <Operands O>
 struct OfFloat32 {
-  static constexpr int kOutputs = 8;  // of a unit
-  static constexpr int kSlices = kDim / kSplitSlice;  // of kDim inputs
-  static constexpr int kOwn = kSlices / (kWorkers / 32);     // of a warp, side by side
-  static constexpr int kSets = kHidden / kDim;        // stages of a unit of mlp_out
-  static constexpr int kQuads = kOwn * 2;             // of sixteen bytes: sixteen k of a row
+  static constexpr int kOutputs = 8;                      // of a unit
+  static constexpr int kSlices = kDim / kSplitSlice;      // of kDim inputs
+  static constexpr int kOwn = kSlices / (kWorkers / 32);  // of a warp, side by side
+  static constexpr int kSets = kHidden / kDim;            // stages of a unit of mlp_out
+  static constexpr int kQuads = kOwn * 2;                 // of sixteen bytes: sixteen k of a row
   static constexpr int kPitch = kDim + 4;
   static constexpr bool kReleasesLate = false;
   static_assert(kOwn * (kWorkers / 32) == kSlices && kStageBytes == kOutputs * kDim * 4);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backend/cuda/layers.h"
+#include "backend/cuda/layers_attend.cuh"
 #include "backend/cuda/layers_bf16.cuh"
 #include "backend/cuda/layers_embed.cuh"
 #include "backend/cuda/layers_f32.cuh"
@@ -95,6 +96,8 @@ template <typename T>
 __device__ End end_of(const Shared<T>& s, const Arguments& a, int layer, int p,
                       const Progress& progress, int first, int count) {
   End end;
+  constexpr int kUnits = kWorkers / (T::kItems * kFewRows);  // that there are threads for
+  static_assert(outs(kMlpIn) / T::kOutputs <= kLeastProcessors * kUnits);
   const int thread = static_cast<int>(threadIdx.x);
   const int row = thread / T::kItems % kFewRows;
   const int i = thread / T::kItems / kFewRows;  // of this block's units
@@ -311,8 +314,8 @@ LayerStack::LayerStack(const StackWeights& weights, CudaWeights type)
     : type_(type), embed_(weights.embed), labels_(weights.labels) {
   using namespace layers;
   const std::span<const LayerWeights> stack = weights.layers;
-  const auto wire_bytes = static_cast<std::size_t>(set_words(static_cast<int>(stack.size()))) *
-                          sizeof(float);
+  const auto wire_bytes =
+      static_cast<std::size_t>(set_words(static_cast<int>(stack.size()))) * sizeof(float);
   std::vector<LayerOnDevice> all(stack.size());
   for (std::size_t i = 0; i < stack.size(); ++i) {
     const Matrix* const matrices[kProducts] = {&stack[i].qkv, &stack[i].out, &stack[i].mlp_in,

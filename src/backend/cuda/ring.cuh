@@ -19,7 +19,8 @@ struct Ring {
   std::uint64_t empty[kRingStages];
   int released;  // how many stages were given back by release()
 
-  /// By one thread, before a barrier of the block. `readers`: warps that read each stage.
+  /// By one thread, before a barrier of the block. `readers`: warps that give each stage back by
+  /// release_once().
   __device__ void initialise(int readers) {
     for (int i = 0; i < kRingStages; ++i) {
       make_barrier(&full[i], 1);
@@ -40,8 +41,8 @@ struct Ring {
     const std::uint32_t at = shared_address(&released);
     asm volatile("st.release.cta.shared.s32 [%0], %1;" ::"r"(at), "r"(count) : "memory");
   }
-  /// The other one, for claim(at): by all of a warp as soon as it has read a stage, once all of what
-  /// it read (`read`, words of every instruction that did) is in registers. Right behind the
+  /// The other one, for claim(at): by all of a warp as soon as it has read a stage, once all of
+  /// what it read (`read`, words of every instruction that did) is in registers. Right behind the
   /// instructions that read it would be too early, for this does not wait until they have, and the
   /// next copy may come before them. `nothing` is zero without the compiler knowing it and so is
   /// what is returned, but only when this is done: who computes with it keeps the compiler from
