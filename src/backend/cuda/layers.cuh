@@ -141,9 +141,8 @@ __device__ inline int row_before(const Arguments& a, int lane) {
   return b.row + (lane - b.lane) * b.tokens + b.tokens - 1;
 }
 
-/// A warp's row, normed as rms_norm does it where it is to be: this lane's part of it.
-__device__ inline void take_row(float4 (&v)[kDim / 128], const float* row, const float* gain,
-                                bool normed) {
+/// A warp's row, normed as rms_norm does it: this lane's part of it.
+__device__ inline void take_row(float4 (&v)[kDim / 128], const float* row, const float* gain) {
   constexpr int kFours = kDim / 128;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   float4 gains[kFours];
@@ -156,7 +155,7 @@ __device__ inline void take_row(float4 (&v)[kDim / 128], const float* row, const
     v[i] = {__uint_as_float(words[i].x), __uint_as_float(words[i].y), __uint_as_float(words[i].z),
             __uint_as_float(words[i].w)};
   }
-  if (normed) norm_part(v, gains);
+  norm_part(v, gains);
 }
 
 }  // namespace toto::cuda::layers

@@ -95,7 +95,7 @@ struct Bfloat16 {
       return;
     }
     float4 v[kDim / 128] = {};
-    if (warp < rows) take_row(v, from + warp * kDim, gain, true);
+    if (warp < rows) take_row(v, from + warp * kDim, gain);
 #pragma unroll
     for (int i = 0; i < kDim / 128; ++i) {
       auto* const to = reinterpret_cast<std::uint32_t*>(&m.x[warp][i * 128 + lane * 4]);

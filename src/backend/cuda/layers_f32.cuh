@@ -79,7 +79,7 @@ struct OfFloat32 {
     }
     sync_workers();  // what is in the inputs' place was read
     float4 v[kDim / 128] = {};
-    if (warp < rows) take_row(v, from + warp * kDim, gain, true);
+    if (warp < rows) take_row(v, from + warp * kDim, gain);
 #pragma unroll
     for (int i = 0; i < kDim / 128; ++i) {
       *reinterpret_cast<float4*>(&m.x[warp][i * 128 + lane * 4]) = v[i];

@@ -46,14 +46,18 @@ __device__ void look_fours(uint4 (&v)[N], const At& at) {
   for (int i = 0; i < N; ++i) v[i] = look_four(at(i));
 }
 
+template <int N>
+__device__ bool all_there(const uint4 (&v)[N]) {
+  std::uint32_t most = 0;
+#pragma unroll
+  for (int i = 0; i < N; ++i) most = max(most, highest(v[i]));
+  return most != kNothing;
+}
+
 /// The same once they are all there, if they were looked at before.
 template <int N, typename At>
 __device__ void take_fours_looked_at(uint4 (&v)[N], const At& at) {
-  for (std::uint32_t asked = 0;; ++asked) {
-    std::uint32_t most = 0;
-#pragma unroll
-    for (int i = 0; i < N; ++i) most = max(most, highest(v[i]));
-    if (most != kNothing) return;
+  for (std::uint32_t asked = 0; !all_there(v); ++asked) {
     if (asked == kPatience) __trap();
     look_fours(v, at);
   }
@@ -63,7 +67,6 @@ __device__ void take_fours_looked_at(uint4 (&v)[N], const At& at) {
 template <int N, typename At>
 __device__ void take_fours(uint4 (&v)[N], const At& at, bool all = true) {
   std::uint32_t asked = 0;
-  std::uint32_t most = kNothing;
 #pragma unroll 1
   do {
     if (asked++ == kPatience) __trap();
@@ -71,10 +74,7 @@ __device__ void take_fours(uint4 (&v)[N], const At& at, bool all = true) {
     for (int i = 0; i < N; ++i) {
       if (i < N / 2 || all) v[i] = look_four(at(i));
     }
-    most = 0;
-#pragma unroll
-    for (int i = 0; i < N; ++i) most = max(most, highest(v[i]));
-  } while (most == kNothing);
+  } while (!all_there(v));
 }
 
 /// Until the first of this warp's words is there, which lie from `at` on. For many words that many
