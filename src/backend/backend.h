@@ -281,7 +281,7 @@ class Backend {
   /// y = x / sqrt(mean(x^2) + 1e-8) * scale; x, y [rows][dim].
   virtual void rms_norm(const void* x, const void* scale, void* y, Rows rows,
                         std::int32_t dim) const = 0;
-  /// linear() of what rms_norm() leaves; `normed` [rows][in] is scratch.
+  /// linear() of what rms_norm() leaves; `normed`, of rows (in + 1) elements, is scratch.
   virtual void norm_linear(const void* x, const void* gain, void* normed, const Matrix& w, void* y,
                            Rows rows, Epilogue epilogue) const {
     rms_norm(x, gain, normed, rows, w.in);

@@ -47,7 +47,7 @@ Workspace lay_out(const Toto1& net, const Capacity& c, void* base) {
   w.scale = values(c.rows * patch);
   w.act.scaled = values(c.rows * patch);
   w.act.hidden = values(c.rows * width);
-  w.act.normed = values(c.rows * width);
+  w.act.normed = values(c.rows * (width + 1));
   w.act.qkv = values(c.rows * 3 * width);
   w.act.attended = values(c.rows * width);
   w.act.gated = values(c.rows * config.mlp_hidden_dim);

@@ -28,7 +28,7 @@ struct Execution {
 struct Activations {
   void* scaled = nullptr;      // [rows][P] in
   void* hidden = nullptr;      // [rows][D]
-  void* normed = nullptr;      // [rows][D]
+  void* normed = nullptr;      // scratch of Backend::norm_linear()
   void* qkv = nullptr;         // [rows][3][H][d]
   void* attended = nullptr;    // [rows][D]
   void* gated = nullptr;       // [rows][M]

@@ -3,6 +3,7 @@
 // depend on how many rows there are. Skipped where there is no device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -59,19 +60,23 @@ INSTANTIATE_TEST_SUITE_P(All, CudaDifferential, testing::ValuesIn(differential::
                          check_name);
 
 /// y = W x for the first `rows` of the same rows, as the network does it: in bfloat16 the inputs
-/// are what rms_norm leaves.
+/// are what rms_norm leaves. If `at_once`, by norm_linear.
 std::vector<double> product(Backend& be, const Matrix& m, const std::vector<float>& x,
-                            std::int32_t rows, Epilogue use) {
+                            std::int32_t rows, Epilogue use, bool at_once) {
   const std::int32_t width = use == Epilogue::gated ? m.out / 2 : m.out;
   const std::size_t cells = static_cast<std::size_t>(rows) * static_cast<std::size_t>(m.in);
   const differential::Memory from(be, x);
   const differential::Memory gain(be, std::vector<float>(static_cast<std::size_t>(m.in), 1.0F));
-  const differential::Memory normed(be, cells + 64);
+  const differential::Memory normed(be, cells + static_cast<std::size_t>(std::max(rows, 64)));
   const differential::Memory y(
       be, std::vector<float>(static_cast<std::size_t>(rows) * static_cast<std::size_t>(width + 8),
                              0.5F));
-  be.rms_norm(from.at(), gain.at(), normed.at(), rows, m.in);
-  be.linear(m, normed.at(), y.at(), rows, use);
+  if (at_once) {
+    be.norm_linear(from.at(), gain.at(), normed.at(), m, y.at(), rows, use);
+  } else {
+    be.rms_norm(from.at(), gain.at(), normed.at(), rows, m.in);
+    be.linear(m, normed.at(), y.at(), rows, use);
+  }
   std::vector<double> all = y.read();
   // Gated results of bfloat16 are bfloat16, two to an element: compared as what they are.
   all.resize(static_cast<std::size_t>(rows) * static_cast<std::size_t>(width) /
@@ -93,12 +98,14 @@ TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
         const auto x =
             dice.values(static_cast<std::size_t>(3000) * static_cast<std::size_t>(in), 1.0F);
         const Matrix m = backend->upload_matrix(differential::copy_of(w), out, in, bias, use);
-        const auto all = product(*backend, m, x, 3000, use);
-        for (const std::int32_t rows : {1, 3, 8, 9, 70, 500}) {
-          auto some = product(*backend, m, x, rows, use);
-          ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin()))
-              << out << "x" << in << ", " << rows << " rows, epilogue " << static_cast<int>(use)
-              << ", type " << static_cast<int>(weights);
+        for (const bool at_once : {false, true}) {
+          const auto all = product(*backend, m, x, 3000, use, at_once);
+          for (const std::int32_t rows : {1, 3, 8, 9, 70, 500}) {
+            auto some = product(*backend, m, x, rows, use, at_once);
+            ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin()))
+                << out << "x" << in << ", " << rows << " rows, epilogue " << static_cast<int>(use)
+                << ", type " << static_cast<int>(weights) << (at_once ? ", norm_linear" : "");
+          }
         }
       }
     }

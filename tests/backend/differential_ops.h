@@ -44,6 +44,28 @@ inline std::vector<double> linear_on(Backend& be, const LinearCase& c) {
   return y.read();
 }
 
+/// `error`: of a sum, relative to magnitude(row, output), the sum of what it is made of.
+template <typename Magnitude>
+std::vector<double> linear_bound(const LinearCase& c, double error, const Magnitude& magnitude,
+                                 const std::vector<double>& expected) {
+  const std::int32_t columns = c.use == Epilogue::gated ? c.asked / 2 : c.asked;
+  std::vector<double> bound;
+  for (std::int32_t row = 0; row < c.rows; ++row) {
+    for (std::int32_t o = 0; o < columns; ++o) {
+      const double e = error * magnitude(row, o) + 1e-30;
+      const double now = std::abs(expected[row * columns + o]);
+      if (c.use == Epilogue::gated) {  // |silu'| <= 1.1, |silu(x)| <= |x|
+        const double ev = error * magnitude(row, columns + o);
+        bound.push_back(1.1 * e * (magnitude(row, columns + o) + ev) + magnitude(row, o) * ev +
+                        8 * kUlp * now);
+      } else {
+        bound.push_back(e + 2 * kUlp * (now + std::abs(c.before[row * columns + o])));
+      }
+    }
+  }
+  return bound;
+}
+
 inline std::string check_linear(Dice& dice, const Subject& s) {
   LinearCase c{};
   c.rows = dice.integer(1, dice.coin() ? 150 : 9);
@@ -72,7 +94,6 @@ inline std::string check_linear(Dice& dice, const Subject& s) {
   }
   const std::vector<double> expected = linear_on(s.exact, c);
 
-  std::vector<double> bound;
   const auto magnitude = [&](std::int32_t row, std::int32_t o) {
     double sum = c.bias.empty() ? 0 : std::abs(c.bias[o]);
     for (std::int32_t k = 0; k < c.in; ++k) {
@@ -80,21 +101,8 @@ inline std::string check_linear(Dice& dice, const Subject& s) {
     }
     return sum;
   };
-  for (std::int32_t row = 0; row < c.rows; ++row) {
-    for (std::int32_t o = 0; o < columns; ++o) {
-      // Two roundings for each k: not every instruction set fuses them.
-      const double n = (2 * c.in + 4) * kUlp;
-      const double e = n * magnitude(row, o) + 1e-30;
-      const double now = std::abs(expected[row * columns + o]);
-      if (c.use == Epilogue::gated) {  // |silu'| <= 1.1, |silu(x)| <= |x|
-        const double ev = n * magnitude(row, width + o);
-        bound.push_back(1.1 * e * (magnitude(row, width + o) + ev) + magnitude(row, o) * ev +
-                        8 * kUlp * now);
-      } else {
-        bound.push_back(e + 2 * kUlp * (now + std::abs(c.before[row * columns + o])));
-      }
-    }
-  }
+  // Two roundings for each k: not every instruction set fuses them.
+  const auto bound = linear_bound(c, (2 * c.in + 4) * kUlp, magnitude, expected);
   return compare("linear", got, expected, bound);
 }
 
@@ -114,6 +122,49 @@ inline std::string check_rms_norm(Dice& dice, const Subject& s) {
   std::vector<double> bound;
   for (const double y : expected) bound.push_back((dim + 8) * kUlp * std::abs(y));
   return compare("rms_norm", on(s.backend), expected, bound);
+}
+
+inline std::string check_norm_linear(Dice& dice, const Subject& s) {
+  LinearCase c{};
+  c.rows = dice.integer(1, dice.coin() ? 70 : 9);
+  c.in = dice.coin() ? 768 : 4 * dice.integer(1, 20);  // the width that has kernels of its own
+  c.use = static_cast<Epilogue>(dice.integer(0, 2));
+  c.out = c.asked = 8 * dice.integer(1, 6);
+  const std::int32_t columns = c.use == Epilogue::gated ? c.out / 2 : c.out;
+  c.weights = dice.values(static_cast<std::size_t>(c.out) * c.in, 1.0F);
+  if (dice.coin()) c.bias = dice.values(static_cast<std::size_t>(c.out), 1.0F);
+  c.x = dice.values(static_cast<std::size_t>(c.rows) * c.in, dice.coin() ? 1.0F : 1e-4F);
+  c.before = dice.values(static_cast<std::size_t>(c.rows) * columns, 1.0F);
+  const auto gain = dice.values(static_cast<std::size_t>(c.in), 2.0F);
+  const auto on = [&](Backend& be) {
+    const Matrix m = be.upload_matrix(copy_of(c.weights), c.out, c.in, c.bias, c.use);
+    const Memory x(be, c.x);
+    const Memory gains(be, gain);
+    const Memory normed(be, c.x.size() + static_cast<std::size_t>(c.rows));
+    const Memory y(be, c.before);
+    be.norm_linear(x.at(), gains.at(), normed.at(), m, y.at(), c.rows, c.use);
+    return y.read();
+  };
+  const auto expected = on(s.exact);
+
+  std::vector<double> inverse;  // of the root of each row
+  for (std::int32_t row = 0; row < c.rows; ++row) {
+    double squares = 0;
+    for (std::int32_t k = 0; k < c.in; ++k) {
+      squares += static_cast<double>(c.x[row * c.in + k]) * c.x[row * c.in + k];
+    }
+    inverse.push_back(1 / std::sqrt(squares / c.in + 1e-8));
+  }
+  const auto magnitude = [&](std::int32_t row, std::int32_t o) {
+    double sum = 0;
+    for (std::int32_t k = 0; k < c.in; ++k) {
+      sum += std::abs(static_cast<double>(c.weights[o * c.in + k]) * c.x[row * c.in + k] * gain[k]);
+    }
+    return sum * inverse[row] + (c.bias.empty() ? 0 : std::abs(c.bias[o]));
+  };
+  // The sum and the sum of squares, and a few roundings of each term.
+  const auto bound = linear_bound(c, (3 * c.in + 16) * kUlp, magnitude, expected);
+  return compare("norm_linear", on(s.backend), expected, bound);
 }
 
 /// What attention and rotation share: a batch, queries, keys and values, caches.
@@ -426,6 +477,7 @@ struct NamedCheck {
 inline constexpr NamedCheck kChecks[] = {
     {"linear", check_linear},
     {"rms_norm", check_rms_norm},
+    {"norm_linear", check_norm_linear},
     {"rotary_append", check_rotary_append},
     {"time_attention", check_time_attention},
     {"variate_attention", check_variate_attention},

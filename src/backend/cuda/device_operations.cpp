@@ -52,6 +52,14 @@ ProductArgs product_of(const DeviceMatrix& matrix, const Matrix& w, const void* 
           matrix.operands};
 }
 
+void multiply(const ProductArgs& args, bool bf16, const Stream& stream) {
+  if (bf16) {
+    product_bf16(args, stream);
+  } else {
+    product_f32(args, stream);
+  }
+}
+
 }  // namespace
 
 Extent DeviceBackend::extent(const Batch& batch) const {
@@ -110,12 +118,7 @@ void DeviceBackend::repeat_state(const Batch& source, const Batch& batch, const 
 void DeviceBackend::linear(const Matrix& w, const void* x, void* y, Rows rows,
                            Epilogue epilogue) const {
   const auto& matrix = *static_cast<const DeviceMatrix*>(w.weights);
-  const ProductArgs args = product_of(matrix, w, x, y, rows, epilogue);
-  if (matrix.bf16) {
-    product_bf16(args, stream_);
-  } else {
-    product_f32(args, stream_);
-  }
+  multiply(product_of(matrix, w, x, y, rows, epilogue), matrix.bf16, stream_);
 }
 
 void DeviceBackend::rms_norm(const void* x, const void* scale, void* y, Rows rows,
@@ -126,13 +129,22 @@ void DeviceBackend::rms_norm(const void* x, const void* scale, void* y, Rows row
 void DeviceBackend::norm_linear(const void* x, const void* gain, void* normed, const Matrix& w,
                                 void* y, Rows rows, Epilogue epilogue) const {
   const auto& matrix = *static_cast<const DeviceMatrix*>(w.weights);
-  if (rows.count <= kFewRows && w.in == kNormedWidth) {
-    ProductArgs args = product_of(matrix, w, x, y, rows, epilogue);
+  if (w.in != kNormedWidth) {
+    rms_norm(x, gain, normed, rows, w.in);
+    linear(w, normed, y, rows, epilogue);
+    return;
+  }
+  ProductArgs args = product_of(matrix, w, x, y, rows, epilogue);
+  if (rows.count <= kFewRows) {
     args.gain = floats(gain);
     if (matrix.bf16 ? few_rows_bf16(args, stream_) : few_rows_f32(args, stream_)) return;
+    args.gain = nullptr;
   }
-  rms_norm(x, gain, normed, rows, w.in);
-  linear(w, normed, y, rows, epilogue);
+  float* const inverse = floats(normed) + std::int64_t{rows.count} * w.in;
+  norm_later(floats(x), floats(gain), normed, inverse, bf16(), rows, stream_);
+  args.x = normed;
+  args.scale = inverse;
+  multiply(args, matrix.bf16, stream_);
 }
 
 const void* DeviceBackend::prepare_stack(const StackWeights& weights) {

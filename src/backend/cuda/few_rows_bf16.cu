@@ -40,6 +40,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   const auto* const x = static_cast<const __nv_bfloat16*>(x_any);
   constexpr int kFours = kNormedWidth / 128;
   float4 gains[kFours];
+  __shared__ float inverse[kFewRows];  // of the roots of rows that are to be normed
   if (gain != nullptr) load_part(gains, gain);
   begin_kernel();
   const std::int32_t rows = live_rows(count);
@@ -48,7 +49,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     float4 v[kFours] = {};
     if (row < rows) {
       load_part(v, static_cast<const float*>(x_any) + std::int64_t{row} * in);
-      norm_part(v, gains);
+      const float root = norm_part(v, gains);
+      if (lane == 0) inverse[row] = root;
     }
 #pragma unroll
     for (int i = 0; i < kFours; ++i) {
@@ -95,7 +97,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   const auto total = [&](int r, int o) {
     float sum = 0;
     for (int s = 0; s < slices; ++s) sum += part[(s * kFewRows + r) * kOutputs + o];
-    return sum + (bias == nullptr ? 0.0F : bias[out0 + o]);
+    return __fmaf_rn(sum, gain == nullptr ? 1.0F : inverse[r],
+                     bias == nullptr ? 0.0F : bias[out0 + o]);
   };
   const bool gated = epilogue == Epilogue::gated;
   const int width = gated ? kOutputs / 2 : kOutputs;
@@ -120,6 +123,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
 }  // namespace
 
 bool few_rows_bf16(const ProductArgs& a, const Stream& s) {
+  if (a.scale != nullptr) return false;
   const int slices = (a.in + kSliceBf16 - 1) / kSliceBf16;
   const std::size_t bytes =
       static_cast<std::size_t>(slices) *

@@ -114,6 +114,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   commit_copies();
   constexpr int kFours = kNormedWidth / 128;
   float4 gains[kFours];
+  __shared__ float inverse[kFewRows];  // of the roots of rows that are to be normed
   if (gain != nullptr) load_part(gains, gain);
   begin_kernel();
   const std::int32_t rows = live_rows(count);
@@ -121,7 +122,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     float4 v[kFours] = {};
     if (row < rows) {
       load_part(v, x + std::int64_t{row} * in);
-      norm_part(v, gains);
+      const float root = norm_part(v, gains);
+      if (lane == 0) inverse[row] = root;
     }
 #pragma unroll
     for (int i = 0; i < kFours; ++i) {
@@ -159,7 +161,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   const auto total = [&](int r, int o) {
     float sum = 0;
     for (int s = 0; s < parts; ++s) sum += part[(s * kFewRows + r) * kOutputs + o];
-    return bias == nullptr ? sum + 0.0F : sum + bias[out0 + o];
+    return __fmaf_rn(sum, gain == nullptr ? 1.0F : inverse[r],
+                     bias == nullptr ? 0.0F : bias[out0 + o]);
   };
   const bool gated = epilogue == Epilogue::gated;
   const int width = gated ? kOutputs / 2 : kOutputs;
@@ -203,7 +206,7 @@ bool choose(const ProductArgs& a, const Stream& s) {
 }  // namespace
 
 bool few_rows_f32(const ProductArgs& a, const Stream& s) {
-  if (a.in % 4 != 0) return false;
+  if (a.in % 4 != 0 || a.scale != nullptr) return false;
   switch (a.operands) {
     case Operands::whole:
       return choose<Operands::whole>(a, s);

@@ -17,13 +17,22 @@ __device__ inline float4 exchange(int lane, float a0, float a1, float b0, float 
   return odd ? float4{c0, c1, b0, b1} : float4{a0, a1, c0, c1};
 }
 
+/// What sums of rows `row` and `row` + 8 are multiplied with (ProductArgs::scale).
+__device__ inline void load_scales(float (&by)[2], const float* __restrict__ scale,
+                                   std::int32_t row, std::int32_t rows) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    by[half] = scale != nullptr && row + half * 8 < rows ? scale[row + half * 8] : 1.0F;
+  }
+}
+
 /// What a warp has summed: sixteen rows from `row` on by N outputs from `out0` on, to y[rows][out]
 /// or, as a residual, added to it. All that is to be read is asked for before any of it is used.
 /// `out` is a multiple of four.
 template <int N, bool Residual>
-__device__ void finish_rows(const float (&sum)[N / 2], const float* __restrict__ bias, float* y,
-                            std::int32_t row, std::int32_t rows, std::int32_t out0,
-                            std::int32_t out) {
+__device__ void finish_rows(const float (&sum)[N / 2], const float* __restrict__ bias,
+                            const float* __restrict__ scale, float* y, std::int32_t row,
+                            std::int32_t rows, std::int32_t out0, std::int32_t out) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   row += lane / 4;
   const int shift = lane % 2 * 8 + lane % 4 / 2 * 4;  // of the four that exchange() gives
@@ -31,6 +40,8 @@ __device__ void finish_rows(const float (&sum)[N / 2], const float* __restrict__
   constexpr int kAtOnce = N % 96 == 0 ? 6 : N >= 64 ? 4 : 2;
   const std::int32_t left = out - out0 - shift;
   float* const to = y + std::int64_t{row} * out + out0 + shift;
+  float by[2];
+  load_scales(by, scale, row, rows);
   float4 b[N / 16];
 #pragma unroll
   for (int j = 0; j < N / 16; ++j) {
@@ -59,7 +70,8 @@ __device__ void finish_rows(const float (&sum)[N / 2], const float* __restrict__
         const float* const s = sum + column / 2 + half * 2;
         float4 v = exchange(lane, s[0], s[1], s[4], s[5]);
         const float4& add = b[first + j];
-        v = {v.x + add.x, v.y + add.y, v.z + add.z, v.w + add.w};
+        v = {__fmaf_rn(v.x, by[half], add.x), __fmaf_rn(v.y, by[half], add.y),
+             __fmaf_rn(v.z, by[half], add.z), __fmaf_rn(v.w, by[half], add.w)};
         if constexpr (Residual) {
           v = {before[j].x + v.x, before[j].y + v.y, before[j].z + v.z, before[j].w + v.w};
         }

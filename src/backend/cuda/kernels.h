@@ -27,6 +27,10 @@ void copy_few(void* to, const void* from, std::size_t bytes, const Stream& s);
 
 void rms_norm(const float* x, const float* gain, void* y, bool bf16, Rows rows, std::int32_t dim,
               const Stream& s);
+/// What a product of normed rows of kNormedWidth takes: y, the rows times the gain, and the inverse
+/// roots [rows], by which what it gives is multiplied (ProductArgs::scale, norm.cuh).
+void norm_later(const float* x, const float* gain, void* y, float* inverse, bool bf16, Rows rows,
+                const Stream& s);
 void set_labels(const Extent& batch, const float* labels, float* hidden, std::int32_t dim,
                 const Stream& s);
 void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim, const Stream& s);

@@ -19,7 +19,7 @@ inline constexpr int kDim = kNormedWidth;
 inline constexpr int kHidden = 3072;
 inline constexpr int kHead = 64;
 inline constexpr int kHeads = 12;
-inline constexpr int kMostLayers = 32;
+inline constexpr int kMostLayers = 24;
 inline constexpr int kMostEmbedded = 64;  // steps of a patch
 inline constexpr int kLeastProcessors = 96;
 inline constexpr int kMostProcessors = 144;  // then every block has units of qkv and mlp_in
@@ -30,6 +30,8 @@ __host__ __device__ constexpr int outs(int p) {
   return p == kQkv ? 3 * kDim : p == kMlpIn ? 2 * kHidden : kDim;
 }
 __host__ __device__ constexpr int ins(int p) { return p == kMlpOut ? kHidden : kDim; }
+/// Whether its inputs are normed: with their squares.
+__host__ __device__ constexpr bool is_normed(int p) { return p == kQkv || p == kMlpIn; }
 /// Stages of a unit, which is so many outputs with all their inputs.
 __host__ __device__ constexpr int stages_of(int p) { return ins(p) / kDim; }
 
@@ -78,27 +80,57 @@ struct Arguments {
   float* values[kMostLayers];
 };
 
-/// Words between the phases of one layer: where each kind begins.
+/// Words of the residual stream between two parts of a layer: where each kind begins.
+inline constexpr int kRows = 0;                             // [rows][dim]
+inline constexpr int kInputs = kRows + kFewRows * kDim;     // times the next norm's gain
+inline constexpr int kSquares = kInputs + kFewRows * kDim;  // sums of groups, as square_at()
+inline constexpr int kStreamWords = kSquares + kFewRows * kSquareWords;
+/// Words between the phases of one layer: where each kind begins. Inputs of products are laid out
+/// by their type.
 enum Wire {
   kQkvWire = 0,                                    // [rows][3][heads][64]
-  kAttendedWire = kQkvWire + kFewRows * 3 * kDim,  // laid out by the type of the products
-  kMiddleWire = kAttendedWire + kFewRows * kDim,   // [rows][dim], after the attention
-  kGatedWire = kMiddleWire + kFewRows * kDim,      // laid out by the type of the products
-  kEndWire = kGatedWire + kFewRows * kHidden,      // [rows][dim]
-  kWireWords = kEndWire + kFewRows * kDim
+  kAttendedWire = kQkvWire + kFewRows * 3 * kDim,  // inputs
+  kMiddleWire = kAttendedWire + kFewRows * kDim,   // the stream, after the attention
+  kGatedWire = kMiddleWire + kStreamWords,         // inputs
+  kEndWire = kGatedWire + kFewRows * kHidden,      // the stream
+  kWireWords = kEndWire + kStreamWords
 };
-/// Words of a set: of all layers, and before those the embedded rows [rows][dim].
+/// Words of a set: of all layers, and before those the stream of embedded rows.
 __host__ __device__ constexpr int set_words(int layers) {
-  return layers * kWireWords + kFewRows * kDim;
+  return layers * kWireWords + kStreamWords;
 }
 
 __device__ inline float* wire_of(float* wires, int layer, Wire wire) {
-  return wires + (kFewRows * kDim + layer * kWireWords + wire);
+  return wires + (kStreamWords + layer * kWireWords + wire);
 }
-/// What goes into a layer. The first one's may lie there from the beginning.
-__device__ inline const float* input_of(const Arguments& a, float* wires, int layer) {
-  if (layer > 0) return wire_of(wires, layer - 1, kEndWire);
-  return a.embed.weights != nullptr ? wires : a.x;
+/// The stream that goes into a layer.
+__device__ inline float* stream_into(float* wires, int layer) { return wires + layer * kWireWords; }
+static_assert(kEndWire + kStreamWords == kWireWords);
+
+/// Where two neighbours of a row of the stream go.
+struct StreamPlace {
+  float* inputs = nullptr;  // nullptr: there are none
+  float* rows = nullptr;
+  float* squares = nullptr;  // of their group; nullptr where another lane has it
+
+  StreamPlace() = default;
+  template <typename T>
+  __device__ StreamPlace(T /*type*/, float* stream, int row, int column)
+      : inputs(stream + kInputs + T::word_at(row, column)),
+        rows(stream + kRows + row * kDim + column),
+        squares(column % kNormGroup == 0 ? stream + kSquares + square_at(row, column) : nullptr) {}
+};
+
+/// Hands them on: by all of a warp, of which four lanes in turn have the columns of a group.
+template <typename T>
+__device__ void put_stream(const StreamPlace& to, const float2& v, const float2& gain) {
+  const bool there = to.inputs != nullptr;
+  if (there) T::put_inputs(to.inputs, v.x * gain.x, v.y * gain.y);
+  float squares = pair_squares(v.x, v.y);
+  squares += __shfl_xor_sync(~0U, squares, 1);
+  squares += __shfl_xor_sync(~0U, squares, 2);
+  if (to.squares != nullptr) wire::put(to.squares, squares);
+  if (there) wire::put_pair(to.rows, v);
 }
 
 /// Makes this block's share of a set of wires empty: `count` lanes of all blocks.
@@ -110,6 +142,14 @@ __device__ inline void clear(float* wires, int words, int lane, int count) {
   for (int i = own; i < words / 4; i += all) {
     fours[i] = uint4{kEmpty, kEmpty, kEmpty, kEmpty};
   }
+}
+
+/// The index of this thread, read anew: otherwise all that follows from it would be kept in
+/// registers from the first layer to the last.
+__device__ inline int thread_now() {
+  int thread = 0;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
 }
 
 /// Of the workers only.
@@ -141,21 +181,47 @@ __device__ inline int row_before(const Arguments& a, int lane) {
   return b.row + (lane - b.lane) * b.tokens + b.tokens - 1;
 }
 
-/// A warp's row, normed as rms_norm does it: this lane's part of it.
-__device__ inline void take_row(float4 (&v)[kDim / 128], const float* row, const float* gain) {
-  constexpr int kFours = kDim / 128;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  float4 gains[kFours];
-  load_part(gains, gain);
-  uint4 words[kFours];
-  wire::await_first(row);
-  wire::take_fours(words, [&](int i) { return row + i * 128 + lane * 4; });
-#pragma unroll
-  for (int i = 0; i < kFours; ++i) {
-    v[i] = {__uint_as_float(words[i].x), __uint_as_float(words[i].y), __uint_as_float(words[i].z),
-            __uint_as_float(words[i].w)};
-  }
-  norm_part(v, gains);
+/// Until the first word of a product's inputs is there, by all workers: one of them asks for it. If
+/// all of them asked for all that they want, again and again, they would be in the way of those who
+/// write it.
+__device__ inline void await_any(const float* inputs) {
+  if (thread_now() == 0) wire::await_word(inputs);
+  sync_workers();
 }
+
+/// The squares of a warp's row, which are added up while the row is multiplied.
+class Squares {
+ public:
+  static constexpr int kSteps = 6;
+
+  /// Asks for this lane's three, which lie at `at` with a word that nobody writes; not `there`:
+  /// there are none.
+  __device__ void look(const float* at, bool there) {
+    at_ = at;
+    three_ = {};
+    if (there) three_ = wire::look_four(at);
+  }
+  /// By steps i = 0, 1, ... in order, after the last of which inverse[warp] is what a product of
+  /// the row is multiplied with.
+  __device__ void step(int i, float* inverse) {
+    if (i == 0) {
+      for (std::uint32_t asked = 0; !wire::three_there(three_); ++asked) {
+        if (asked == wire::kPatience) __trap();
+        three_ = wire::look_four(at_);
+      }
+      sum_ = __uint_as_float(three_.x) + __uint_as_float(three_.y) + __uint_as_float(three_.z);
+    }
+    if (i < kSteps - 1) {
+      sum_ += __shfl_xor_sync(~0U, sum_, 1 << i);
+    } else if (threadIdx.x % 32 == 0) {
+      inverse[threadIdx.x / 32] = inverse_root_mean(sum_);
+    }
+  }
+
+ private:
+  const float* at_;
+  uint4 three_;
+  float sum_ = 0;
+};
 
 }  // namespace toto::cuda::layers

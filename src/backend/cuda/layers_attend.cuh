@@ -10,7 +10,13 @@
 
 namespace toto::cuda::layers {
 
+/// Sixteen bytes of the query, of keys and of values are taken by one thread each.
+constexpr int kQuadsOfHead = kHead / 4;
+constexpr int kTurning = (1 + kFewRows) * kQuadsOfHead;  // threads, with the query and keys
+static_assert(kTurning <= kWorkers);
+
 struct AttentionMemory {
+  Rotation turns[kTurning];  // in time layers: how a thread turns what it takes first
   alignas(16) float query[kHead];
   alignas(16) float keys[kFewRows][kHead + 4];
   alignas(16) float values[kFewRows][kHead];
@@ -61,26 +67,25 @@ __device__ inline int own_row() { return static_cast<int>(blockIdx.x) / kHeads; 
 __device__ inline int own_head() { return static_cast<int>(blockIdx.x) % kHeads; }
 static_assert(kFewRows * kHeads <= kLeastProcessors);
 
-/// Sixteen bytes of the query, of keys and of values are taken by one thread each.
-constexpr int kQuadsOfHead = kHead / 4;
-static_assert((1 + kFewRows) * kQuadsOfHead <= kWorkers);
-
-/// In time layers: how this thread turns what it takes first, the query or a key.
-__device__ inline Rotation rotation_of_thread(const Rotary& rotary, const Sight& sight) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int vector = thread / kQuadsOfHead;
-  if (vector > sight.count) return {};
-  const Rotation r(rotary, *sight.block, vector == 0 ? sight.own : vector - 1,
-                   thread % kQuadsOfHead * 4, kHead);
-  return vector == 0 ? r : r.of_key();
+/// Finds out how threads turn what they take first in time layers; by a warp.
+__device__ inline void prepare_turns(AttentionMemory& m, const Rotary& rotary, const Sight& sight) {
+  for (int thread = static_cast<int>(threadIdx.x) % 32; thread < kTurning; thread += 32) {
+    const int vector = thread / kQuadsOfHead;
+    if (vector > sight.count) return;
+    const Rotation r(rotary, *sight.block, vector == 0 ? sight.own : vector - 1,
+                     thread % kQuadsOfHead * 4, kHead);
+    m.turns[thread] = vector == 0 ? r : r.of_key();
+  }
 }
 
 /// The query, keys and values of a block of threads to its shared memory, turned where they are to
 /// be, and what is new to `keys` and `values` of the layer. `count`: of keys. By all workers.
-__device__ inline void gather(AttentionMemory& m, const Rotation& rotation, const float* qkv,
-                              const Sight& sight, int count, float* keys, float* values) {
+__device__ inline void gather(AttentionMemory& m, const float* qkv, const Sight& sight, int count,
+                              float* keys, float* values) {
   const int thread = static_cast<int>(threadIdx.x);
   const bool in_time = sight.block != nullptr;
+  Rotation turn;
+  if (in_time && thread <= count * kQuadsOfHead + kQuadsOfHead - 1) turn = m.turns[thread];
   struct Part {  // sixteen bytes of the query, of a key or of a value
     int which, j, e;
   };
@@ -97,7 +102,7 @@ __device__ inline void gather(AttentionMemory& m, const Rotation& rotation, cons
   const auto keep = [&](const Part& part, const uint4& word) {
     float4 v{__uint_as_float(word.x), __uint_as_float(word.y), __uint_as_float(word.z),
              __uint_as_float(word.w)};
-    if (in_time && part.which != 2) v = rotation(v);
+    if (in_time && part.which != 2) v = turn(v);
     float* const to = part.which == 0   ? m.query
                       : part.which == 1 ? m.keys[part.j]
                                         : m.values[part.j];
@@ -125,18 +130,17 @@ __device__ inline void gather(AttentionMemory& m, const Rotation& rotation, cons
 }
 
 /// Attention of one row and head by the workers of a block of threads, its warp 0 at the end, with
-/// the bits of few_keys.cuh; emit(row, channel, v, w) has the values of a channel and the next.
-/// `keys`, `values`: of the layer. The caller lets all workers meet before the next one.
+/// the bits of few_keys.cuh; emit(v, w) has the values of channel 2 lane and the next. If not
+/// `wanted`, nobody needs them. `keys`, `values`: of the layer. The caller lets all workers meet
+/// before the next one.
 template <typename Emit>
-__device__ void attend_row(AttentionMemory& m, const Rotation& rotation, const float* qkv,
-                           const Sight& sight, float* keys, float* values, bool last,
-                           const Emit& emit) {
+__device__ void attend_row(AttentionMemory& m, const float* qkv, const Sight& sight, float* keys,
+                           float* values, bool wanted, const Emit& emit) {
   const int thread = static_cast<int>(threadIdx.x);
   const int count = sight.count;
-  gather(m, rotation, qkv, sight, count, keys, values);
+  gather(m, qkv, sight, count, keys, values);
   sync_workers();
-  const int out = last ? sight.last_out : sight.out;
-  if (thread >= 32 || out < 0) return;
+  if (thread >= 32 || !wanted) return;
   // Four lanes have a key, each the chain of every fourth channel; then a lane has two channels.
   static_assert(4 * kFewRows == 32 && kHead == 2 * 32);
   const std::uint32_t sees = sight.seen & (1U << count) - 1;
@@ -168,7 +172,7 @@ __device__ void attend_row(AttentionMemory& m, const Rotation& rotation, const f
     to.x = __fmaf_rn(p, v.x, to.x);
     to.y = __fmaf_rn(p, v.y, to.y);
   }
-  emit(out, own_head() * kHead + 2 * thread, to.x / total, to.y / total);
+  emit(to.x / total, to.y / total);
 }
 
 }  // namespace toto::cuda::layers

@@ -11,20 +11,25 @@ namespace toto::cuda::layers {
 inline constexpr int kEmbedded = 8;  // outputs of a block
 static_assert(kDim / kEmbedded <= kLeastProcessors);
 
-/// Begins the kernel and embeds: the last warp of workers of each block its outputs of all rows,
-/// with the bits of few_rows_f32.cu. Returns how many rows there are.
-__device__ inline int begin_and_embed(const Arguments& a, float* wire) {
+/// Begins the kernel and embeds, or takes what was embedded before: the last warp of workers of
+/// each block its outputs of all rows, with the bits of few_rows_f32.cu. `gain`: of the first norm.
+/// Returns how many rows there are.
+template <typename T>
+__device__ int begin_and_embed(const Arguments& a, const float* gain, float* stream) {
   constexpr int kSlices = kMostEmbedded / kSplitSlice;
   constexpr int kQuads = 2 * kSlices;
   const DeviceMatrix& e = a.embed;
   const auto* const weights = static_cast<const float*>(e.weights);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int output = static_cast<int>(blockIdx.x) * kEmbedded;
-  const bool works = weights != nullptr && output < kDim && threadIdx.x >= kWorkers - 32;
+  const bool works = output < kDim && threadIdx.x >= kWorkers - 32;
+  const bool embeds = weights != nullptr;
   // Of four k in turn this lane has one, of one output and of one row.
   std::uint32_t w[kQuads][4];
   float2 bias = {0, 0};
-  if (works) {
+  float2 gains = {0, 0};
+  if (works) gains = *reinterpret_cast<const float2*>(gain + output + lane % 4 * 2);
+  if (works && embeds) {
 #pragma unroll
     for (int i = 0; i < kQuads * 4; ++i) {
       const int k = i * 4 + lane % 4;
@@ -40,29 +45,35 @@ __device__ inline int begin_and_embed(const Arguments& a, float* wire) {
   if (!works) return rows;
   const int row = lane / 4;
   const bool there = row < rows;
-  SplitInputs<kSlices, Operands::split> x;
-#pragma unroll
-  for (int q = 0; q < kQuads; ++q) {
-    std::uint32_t words[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int k = q * 16 + i * 4 + lane % 4;
-      words[i] = there && k < e.in ? __float_as_uint(a.x[row * e.in + k]) : 0;
-    }
-    x.set(q, {words[0], words[1], words[2], words[3]});
-  }
-  float2 slices[kSlices];
-  x.multiply(slices, w);
   float2 sum = {0, 0};
+  if (embeds) {
+    SplitInputs<kSlices, Operands::split> x;
 #pragma unroll
-  for (int i = 0; i < kSlices; ++i) {
-    if (i * kSplitSlice >= e.in) break;
-    sum.x += slices[i].x;
-    sum.y += slices[i].y;
+    for (int q = 0; q < kQuads; ++q) {
+      std::uint32_t words[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int k = q * 16 + i * 4 + lane % 4;
+        words[i] = there && k < e.in ? __float_as_uint(a.x[row * e.in + k]) : 0;
+      }
+      x.set(q, {words[0], words[1], words[2], words[3]});
+    }
+    float2 slices[kSlices];
+    x.multiply(slices, w);
+#pragma unroll
+    for (int i = 0; i < kSlices; ++i) {
+      if (i * kSplitSlice >= e.in) break;
+      sum.x += slices[i].x;
+      sum.y += slices[i].y;
+    }
+    sum = {sum.x + bias.x, sum.y + bias.y};
+  } else if (there) {
+    const uint2 words = *reinterpret_cast<const uint2*>(a.x + row * kDim + output + lane % 4 * 2);
+    sum = {wire::something(words.x), wire::something(words.y)};
   }
-  if (there) {
-    wire::put_pair(wire + row * kDim + output + lane % 4 * 2, {sum.x + bias.x, sum.y + bias.y});
-  }
+  const StreamPlace to =
+      there ? StreamPlace(T(), stream, row, output + lane % 4 * 2) : StreamPlace();
+  put_stream<T>(to, sum, gains);
   return rows;
 }
 

@@ -20,16 +20,13 @@ struct OfFloat32 {
   static constexpr int kOwn = kSlices / (kWorkers / 32);  // of a warp, side by side
   static constexpr int kSets = kHidden / kDim;            // stages of a unit of mlp_out
   static constexpr int kQuads = kOwn * 2;                 // of sixteen bytes: sixteen k of a row
-  static constexpr int kPitch = kDim + 4;
   static constexpr bool kReleasesLate = false;
   static_assert(kOwn * (kWorkers / 32) == kSlices && kStageBytes == kOutputs * kDim * 4);
   static constexpr int kMostParts = outs(kMlpIn) / kOutputs / kLeastProcessors * kSlices;
   static_assert(kDim / kOutputs <= kLeastProcessors && kMostParts >= kSets * kSlices);
 
-  union Memory {  // the inputs are in registers before there are sums
-    alignas(16) float x[kFewRows][kPitch];
-    alignas(16) float part[kMostParts * kFewRows * kOutputs];  // [unit][slice][row][output]
-  };
+  static constexpr int kSums = 1;  // there is no room for those of two products
+  static constexpr int kSumWords = kMostParts * kFewRows * kOutputs;  // [unit][slice][row][output]
 
   static __device__ void stream(void* to, const CUtensorMap& map, int unit, int stage,
                                 std::uint64_t* full) {
@@ -41,15 +38,17 @@ struct OfFloat32 {
     return ((k / 16 * 32) + row * 4 + k % 4) * 4 + k % 16 / 4;
   }
 
-  static __device__ void put_attended(float* wire, int row, int channel, float v, float next) {
-    wire::put(wire + word_at(row, channel), v);
-    wire::put(wire + word_at(row, channel + 1), next);
+  /// Inputs k, which is even, and k + 1 of a row, `at` word_at() of the first.
+  static __device__ void put_inputs(float* at, float v, float next) {
+    wire::put(at, v);
+    wire::put(at + 4, next);
   }
 
   /// What one thread ends, an item: two outputs, in mlp_in a gate and its value.
   static constexpr int kItems = kOutputs / 2;  // of a unit and row
   static __device__ int first_output(int, int item) { return 2 * item; }
   static __device__ int second_output(int) { return 1; }  // after the first
+  static constexpr int kAddedAtOnce = 1;                  // stages
   static __device__ float2 sums(int, const float* first) {
     return *reinterpret_cast<const float2*>(first);
   }
@@ -62,70 +61,66 @@ struct OfFloat32 {
 
   SplitInputs<kOwn, O> x;
 
-  /// The inputs of product p into registers, in mlp_out the first quarter. All workers.
-  __device__ void take(int p, Memory& m, const float* from, const float* gain, int rows) {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+  /// Before take(): nothing here.
+  template <int P>
+  __device__ void prepare(Ring&, const std::byte*, const Cursor<kRingStages>&, int) {}
+
+  /// The inputs of a product into registers, in mlp_out the first quarter.
+  template <int P>
+  __device__ void take(const float* from, int rows) {
+    const int warp = thread_now() / 32;
+    const int lane = thread_now() % 32;
     own_ = from + (warp * kQuads * 32 + lane) * 4;
     there_ = lane / 4 < rows;
-    if (p == kOut || p == kMlpOut) {
-      uint4 words[kQuads] = {};
-      wire::await_first(own_);
-      if (there_) wire::take_fours(words, [&](int i) { return own_ + i * 32 * 4; });
+    const float* const row = from + (kSquares - kInputs) + warp * kSquareWords + lane * 4;
+    await_any(from);
+    if constexpr (is_normed(P)) squares_.look(row, warp < rows);
+    uint4 words[kQuads] = {};
+    wire::take_fours(
+        words, [&](int i) { return own_ + i * 32 * 4; }, there_);
 #pragma unroll
-      for (int i = 0; i < kQuads; ++i) x.set(i, words[i]);
-      sync_workers();
-      return;
-    }
-    sync_workers();  // what is in the inputs' place was read
-    float4 v[kDim / 128] = {};
-    if (warp < rows) take_row(v, from + warp * kDim, gain);
-#pragma unroll
-    for (int i = 0; i < kDim / 128; ++i) {
-      *reinterpret_cast<float4*>(&m.x[warp][i * 128 + lane * 4]) = v[i];
-    }
-    sync_workers();
-#pragma unroll
-    for (int i = 0; i < kQuads; ++i) {
-      std::uint32_t r[4];
-      load_matrices(r, &m.x[lane % 8][(warp * kQuads + i) * 16 + lane / 8 * 4]);
-      x.set(i, {r[0], r[1], r[2], r[3]});
-    }
-    sync_workers();
+    for (int i = 0; i < kQuads; ++i) x.set(i, words[i]);
   }
 
-  /// All units of this block, of which the stages begin at `ring_at`.
-  __device__ void multiply(int p, Memory& m, Ring& ring, const std::byte* stages,
+  /// All units of this block, of which the stages begin at `ring_at`. Sums go to `part`; the
+  /// inverse of the norm of a warp's row, if any, to inverse[warp].
+  template <int P>
+  __device__ void multiply(float* part, float* inverse, Ring& ring, const std::byte* stages,
                            Cursor<kRingStages>& ring_at, int units, std::uint32_t nothing) {
-    if (p != kMlpOut) {
+    if constexpr (P != kMlpOut) {
 #pragma unroll 1
       for (int i = 0; i < units; ++i) {
-        multiply_stage(m, ring, stages, ring_at, i * kSlices, nothing);
+        multiply_stage(part, ring, stages, ring_at, i * kSlices, nothing);
         ring_at.advance();
       }
-      return;
-    }
-#pragma unroll 1
-    for (int set = 0; set < kSets; ++set) {
-      uint4 next[kQuads] = {};
-      own_ += kSlices * 2 * 32 * 4;
-      const auto at = [&](int q) { return own_ + q * 32 * 4; };
-      const bool more = set + 1 < kSets;
-      if (more && there_) wire::look_fours(next, at);
-      multiply_stage(m, ring, stages, ring_at, set * kSlices, nothing);
-      ring_at.advance();
-      if (!more) return;
-      if (there_) wire::take_fours_looked_at(next, at);
+      if constexpr (is_normed(P)) {
 #pragma unroll
-      for (int q = 0; q < kQuads; ++q) x.set(q, next[q]);
+        for (int i = 0; i < Squares::kSteps; ++i) squares_.step(i, inverse);
+      }
+    } else {
+#pragma unroll 1
+      for (int set = 0; set < kSets; ++set) {
+        uint4 next[kQuads] = {};
+        own_ += kSlices * 2 * 32 * 4;
+        const auto at = [&](int q) { return own_ + q * 32 * 4; };
+        const bool more = set + 1 < kSets;
+        if (more && there_) wire::look_fours(next, at);
+        multiply_stage(part, ring, stages, ring_at, set * kSlices, nothing);
+        ring_at.advance();
+        if (!more) return;
+        if (there_) wire::take_fours_looked_at(next, at);
+#pragma unroll
+        for (int q = 0; q < kQuads; ++q) x.set(q, next[q]);
+      }
     }
   }
 
  private:
   const float* own_;  // where the words of this lane lie
   bool there_;        // whether its row is
+  Squares squares_;   // of the warp's row
 
-  __device__ void multiply_stage(Memory& m, Ring& ring, const std::byte* stages,
+  __device__ void multiply_stage(float* part, Ring& ring, const std::byte* stages,
                                  const Cursor<kRingStages>& ring_at, int first_part,
                                  std::uint32_t nothing) const {
     const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -145,7 +140,7 @@ struct OfFloat32 {
     for (int i = 0; i < kQuads; ++i) read |= w[i][0];
     float2 sum[kOwn];
     x.multiply(sum, w, ring.release_once(ring_at, read, nothing));
-    auto* const to = reinterpret_cast<float2*>(m.part) +
+    auto* const to = reinterpret_cast<float2*>(part) +
                      (first_part + warp * kOwn) * (kFewRows * kOutputs / 2) + lane;
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) to[i * (kFewRows * kOutputs / 2)] = sum[i];

@@ -6,39 +6,18 @@
 #include "backend/cuda/layers_bf16.cuh"
 #include "backend/cuda/layers_embed.cuh"
 #include "backend/cuda/layers_f32.cuh"
+#include "backend/cuda/layers_work.cuh"
 #include "backend/cuda/tensor_map.h"
 
 namespace toto::cuda {
 namespace layers {
 namespace {
 
-constexpr int kThreads = kWorkers + 32;  // the last warp streams
+constexpr int kThreads = kWorkers + 64;  // then a warp that streams, and one that helps
 
-template <typename T>
-struct Shared {
-  alignas(1024) std::byte stages[kRingStages * kStageBytes];
-  Ring ring;
-  typename T::Memory memory;
-  AttentionMemory attention;
-  Vectors vectors[kMostLayers];
-  Deal deals[kProducts];
-  Sight sights[kSights];
-  std::int32_t before[kFewRows];  // row_before() of each row
-  float* wires;                   // of this launch
-};
-
-/// The warp that streams: its first lane all units of this block, in the order in which they are
-/// worked on; the others this block's share of biases and gains, as far as the cache, and of the
-/// next launch's wires.
+/// By one thread: weights of all units of this block, in the order in which they are worked on.
 template <typename T>
 __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (lane > 0) {
-    for (int layer = 0; layer < a.count; ++layer) prefetch(s.vectors[layer], lane - 1, 31);
-    const int words = set_words(a.count);
-    clear(s.wires == a.wires ? a.wires + words : a.wires, words, lane - 1, 31);
-    return;
-  }
   Cursor<kRingStages> at;
   Cursor<kRingStages> before;
   Turn turn;
@@ -54,8 +33,9 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
       for (int i = 0; i < count; ++i) {
 #pragma unroll 1
         for (int stage = 0; stage < stages_of(p); ++stage) {
-          // One stage at a time: more of them would be in the way of what blocks say to each other.
-          if (number > 0) s.ring.wait_full(before);
+          // One stage at a time, but for the first two: more of them would be in the way of what
+          // blocks say to each other.
+          if (number > 1) s.ring.wait_full(before);
           before = at;
           if constexpr (T::kReleasesLate) {
             s.ring.claim(at, number);
@@ -73,155 +53,60 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
   }
 }
 
-/// The state of the workers.
-struct Progress {
-  Cursor<kRingStages> ring;  // the next stage of this block
-  int used = 0;              // stages before that one
-  Turn turn;
-  int rows = 0;
-  bool trimmed = false;
-};
-
-/// What a thread ends a product with: two outputs of a row, in mlp_in a gate and its value. Where
-/// their sums are, what is added to them and where they go is found out while the product's inputs
-/// are waited for.
-struct End {
-  int part = -1;  // the first of its sums; -1: no thread of this warp has any
-  float bias[2] = {};
-  float held[2] = {};
-  float* to = nullptr;  // nullptr: this thread has none
-};
-
+/// `last_rows`: that go on after the last time layer.
 template <typename T>
-__device__ End end_of(const Shared<T>& s, const Arguments& a, int layer, int p,
-                      const Progress& progress, int first, int count) {
-  End end;
-  constexpr int kUnits = kWorkers / (T::kItems * kFewRows);  // that there are threads for
-  static_assert(outs(kMlpIn) / T::kOutputs <= kLeastProcessors * kUnits);
-  const int thread = static_cast<int>(threadIdx.x);
-  const int row = thread / T::kItems % kFewRows;
-  const int i = thread / T::kItems / kFewRows;  // of this block's units
-  if (i >= count) return end;
-  const int item = thread % T::kItems;
-  const int output = T::first_output(p, item);
-  end.part = (i * (ins(p) / (kDim / T::kSlices)) * kFewRows + row) * T::kOutputs + output;
-  if (row >= progress.rows) return end;
-  const int unit = first + i * static_cast<int>(gridDim.x);
-  const int column = unit * T::kOutputs + output;
-  const float* const biases = s.vectors[layer].bias[p] + column;
-  end.bias[0] = biases[0];
-  end.bias[1] = biases[T::second_output(p)];
-  if (p == kMlpIn) {
-    end.to = wire_of(s.wires, layer, kGatedWire) + T::gated_word(row, unit, item);
-    return end;
-  }
-  if (p != kQkv) {  // It was taken before.
-    const float* const x =
-        p == kOut ? input_of(a, s.wires, layer) : wire_of(s.wires, layer, kMiddleWire);
-    const int from = p == kOut && layer == a.last_time ? s.before[row] : row;
-    end.held[0] = x[from * kDim + column];
-    end.held[1] = x[from * kDim + column + 1];
-  }
-  float* const y = p == kQkv              ? wire_of(s.wires, layer, kQkvWire)
-                   : p == kOut            ? wire_of(s.wires, layer, kMiddleWire)
-                   : layer + 1 == a.count ? a.y
-                                          : wire_of(s.wires, layer, kEndWire);
-  end.to = y + row * outs(p) + column;
-  return end;
-}
-
-/// Adds up the slices of `part` [unit][slice][row][output] and hands on what that gives.
-template <typename T>
-__device__ void finish(const End& end, int p, const float* part) {
-  if (end.part < 0) return;
-  const float* first = part + end.part;
-  float v[2] = {};
-#pragma unroll 1
-  for (int stage = 0; stage < stages_of(p); ++stage) {
-#pragma unroll
-    for (int s = 0; s < T::kSlices; ++s) {
-      const float2 more = T::sums(p, first + s * kFewRows * T::kOutputs);
-      v[0] += more.x;
-      v[1] += more.y;
-    }
-    first += T::kSlices * kFewRows * T::kOutputs;
-  }
-  v[0] += end.bias[0];
-  v[1] += end.bias[1];
-  if (p == kMlpIn) {
-    T::put_gated(end.to, silu(v[0]) * v[1]);
-  } else if (end.to != nullptr) {
-    if (p != kQkv) {
-      v[0] = end.held[0] + v[0];
-      v[1] = end.held[1] + v[1];
-    }
-    wire::put_pair(end.to, {v[0], v[1]});
-  }
-}
-
-/// One product: inputs from the wires before it, outputs to those after it. The same
-/// instructions for all four products, so that they are few.
-template <typename T>
-__device__ void multiply(Shared<T>& s, const Arguments& a, int layer, int p, Progress& progress) {
-  int first = 0;
-  const int count = progress.turn.take(s.deals[p], first);
-  if (count == 0) return;
-  const End end = end_of(s, a, layer, p, progress, first, count);
-  T product;
-  product.take(p, s.memory,
-               p == kQkv     ? input_of(a, s.wires, layer)
-               : p == kOut   ? wire_of(s.wires, layer, kAttendedWire)
-               : p == kMlpIn ? wire_of(s.wires, layer, kMiddleWire)
-                             : wire_of(s.wires, layer, kGatedWire),
-               s.vectors[layer].norm[p == kMlpIn ? 1 : 0], progress.rows);
-  if constexpr (T::kReleasesLate) {
-    if (threadIdx.x == 0) s.ring.release(progress.used);
-    progress.used += count * stages_of(p);
-  }
-  product.multiply(p, s.memory, s.ring, s.stages, progress.ring, count, a.nothing);
-  sync_workers();
-  finish<T>(end, p, s.memory.part);
-}
-
-template <typename T>
-__device__ void attend(Shared<T>& s, const Arguments& a, int layer, const Rotation& rotation,
+__device__ void attend(Shared<T>& s, const Arguments& a, int layer, int last_rows,
                        Progress& progress) {
   const bool trims = layer == a.last_time;
   if (own_row() < progress.rows) {
-    float* const out = wire_of(s.wires, layer, kAttendedWire);
-    const auto emit = [&](int row, int channel, float v, float w) {
-      T::put_attended(out, row, channel, v, w);
-    };
     const SightKind kind = s.vectors[layer].space == 0 ? kInTime
                            : progress.trimmed          ? kOfLastVariates
                                                        : kOfVariates;
-    attend_row(s.attention, rotation, wire_of(s.wires, layer, kQkvWire), s.sights[kind],
-               a.keys[layer], a.values[layer], trims, emit);
+    const Sight& sight = s.sights[kind];
+    const int out = trims ? sight.last_out : sight.out;
+    float* const to = wire_of(s.wires, layer, kAttendedWire) +
+                      T::word_at(out, own_head() * kHead + thread_now() % 32 * 2);
+    attend_row(s.attention, wire_of(s.wires, layer, kQkvWire), sight, a.keys[layer],
+               a.values[layer], out >= 0, [&](float v, float w) { T::put_inputs(to, v, w); });
   }
   if (trims) {
     progress.trimmed = true;
-    progress.rows = a.last->rows;
+    progress.rows = last_rows;
   }
 }
 
-/// What this block attends with in the layers of each kind; returns how this thread turns it.
+/// What this block attends with in the layers of each kind, and what goes on after the last time
+/// layer: by a warp.
 template <typename T>
-__device__ Rotation look_around(Shared<T>& s, const Arguments& a) {
-  const int kind = static_cast<int>(threadIdx.x) / 32;
-  if (threadIdx.x % 32 == 0 && kind < kSights) {
-    const LiveBatch& live = kind == kOfLastVariates ? *a.last : *a.all;
+__device__ void look_around(Shared<T>& s, const Arguments& a) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane < kSights) {
+    const LiveBatch& live = lane == kOfLastVariates ? *a.last : *a.all;
     if (own_row() < live.rows) {
-      s.sights[kind] = kind == kInTime ? sight_in_time(live, own_row(), own_head())
+      s.sights[lane] = lane == kInTime ? sight_in_time(live, own_row(), own_head())
                                        : sight_of_variates(live, own_row());
     }
   }
-  if (kind == kSights && threadIdx.x % 32 < static_cast<unsigned>(a.last->rows)) {
-    s.before[threadIdx.x % 32] = row_before(a, static_cast<int>(threadIdx.x) % 32);
-  }
-  sync_workers();
-  if (own_row() >= a.all->rows) return {};
-  return rotation_of_thread(a.rotary, s.sights[kInTime]);
+  static_assert(kSights + kFewRows <= 32);
+  const int row = lane - kSights;
+  if (row >= 0 && row < a.last->rows) s.before[row] = row_before(a, row);
+  __syncwarp();
+  if (own_row() < a.all->rows) prepare_turns(s.attention, a.rotary, s.sights[kInTime]);
 }
+
+/// What a warp does beside those that compute: this block's share of biases and gains, as far as
+/// the cache, and of the next launch's wires; and what attention has to know.
+template <typename T>
+__device__ void help(Shared<T>& s, const Arguments& a) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int layer = 0; layer < a.count; ++layer) prefetch(s.vectors[layer], lane, 32);
+  begin_kernel();
+  look_around(s, a);
+  asm volatile("bar.arrive 2, %0;" ::"n"(kWorkers + 32) : "memory");
+  const int words = set_words(a.count);
+  clear(s.wires == a.wires ? a.wires + words : a.wires, words, lane, 32);
+}
+__device__ void await_help() { asm volatile("bar.sync 2, %0;" ::"n"(kWorkers + 32) : "memory"); }
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant__ Arguments a) {
@@ -240,19 +125,26 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
     s.deals[threadIdx.x] = {units / blocks, units % blocks};
   }
   __syncthreads();
-  if (threadIdx.x >= kWorkers) {
-    stream_weights<T>(s, a);  // weights do not wait for what ran before
+  if (threadIdx.x >= kWorkers + 32) {
+    help(s, a);
+  } else if (threadIdx.x >= kWorkers) {
+    if (threadIdx.x == kWorkers) stream_weights(s, a);  // does not wait for what ran before
   } else {
     Progress progress;
-    progress.rows = begin_and_embed(a, s.wires);
-    const Rotation rotation = look_around(s, a);
+    progress.rows = begin_and_embed<T>(a, s.vectors[0].norm[0], s.wires);
+    const int last_rows = a.last->rows;
 #pragma unroll 1
     for (int layer = 0; layer < a.count; ++layer) {
-#pragma unroll 1
-      for (int p = 0; p < kProducts; ++p) {
-        if (p == kOut) attend<T>(s, a, layer, rotation, progress);
-        multiply<T>(s, a, layer, p, progress);
-      }
+      multiply<T, kQkv>(s, a, layer, progress);
+      if (layer == 0) await_help();
+      int first = 0;
+      const int count = progress.turn.take(s.deals[kOut], first);
+      Work<T, kOut> out(s, a, layer, progress, layer == a.last_time ? last_rows : progress.rows,
+                        first, count);
+      attend<T>(s, a, layer, last_rows, progress);
+      if (count > 0) out.carry_out(s, a, layer, progress);
+      multiply<T, kMlpIn>(s, a, layer, progress);
+      multiply<T, kMlpOut>(s, a, layer, progress);
     }
     // Every block has begun: what this one has taken needed them all.
     if (blockIdx.x == 0 && threadIdx.x == 0) *a.set = s.wires == a.wires ? 1 : 0;

@@ -1,13 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// The norm of a row of `Fours` times 128 by one warp: the same bits in the kernel that only norms
-// and in those that multiply at once.
+// Root mean square norm (spec A6) of a row of kNormedWidth where a product follows: what is
+// multiplied is the row times the gain, and what comes of it is multiplied with the inverse of the
+// root, so that nobody has to wait for the sum of squares first. That sum is formed in groups of
+// eight columns, which those who compute the row have by themselves. The same bits in all kernels.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
 
+#include "backend/cuda/product.h"
+
 namespace toto::cuda {
+
+inline constexpr int kNormGroup = 8;  // columns
+inline constexpr int kNormGroups = kNormedWidth / kNormGroup;
+
+/// Of two neighbours; those of a group are added in pairs, then pairs of pairs.
+__device__ inline float pair_squares(float a, float b) { return __fmaf_rn(b, b, a * a); }
+
+/// Groups p, p + 16, ... of a row, as many as three, are added in order, then the halves of each p,
+/// then all p in a butterfly. Where a group's sum lies so that a lane finds its three together:
+inline constexpr int kSquareWords = 128;  // of a row; every fourth is not used
+__device__ inline int square_at(int row, int column) {
+  const int group = column / kNormGroup;
+  const int i = group / 16;
+  return row * kSquareWords + group % 16 * 8 + i / 3 * 4 + i % 3;
+}
+static_assert(kNormGroups == 6 * 16);
+
+/// `squares`: the sum of a row.
+__device__ inline float inverse_root_mean(float squares) {
+  return __frsqrt_rn(__fmaf_rn(squares, 1.0F / kNormedWidth, 1e-8F));
+}
 
 /// A lane's part of such a row: element 128 i + 4 lane and the three after it.
 template <int Fours>
@@ -19,35 +44,22 @@ __device__ void load_part(float4 (&v)[Fours], const float* row) {
   }
 }
 
-/// v / sqrt(mean(v^2) + 1e-8) * gain.
-template <int Fours>
-__device__ void norm_part(float4 (&v)[Fours], const float4 (&gain)[Fours]) {
-  float4 chains = {};  // of every fourth channel
+/// Multiplies a row with its gain and returns the inverse of its root; by a warp.
+__device__ inline float norm_part(float4 (&v)[kNormedWidth / 128],
+                                  const float4 (&gain)[kNormedWidth / 128]) {
+  float half[2] = {};
 #pragma unroll
-  for (int i = 0; i < Fours; ++i) {
-    chains.x = __fmaf_rn(v[i].x, v[i].x, chains.x);
-    chains.y = __fmaf_rn(v[i].y, v[i].y, chains.y);
-    chains.z = __fmaf_rn(v[i].z, v[i].z, chains.z);
-    chains.w = __fmaf_rn(v[i].w, v[i].w, chains.w);
-  }
-  float squares = (chains.x + chains.y) + (chains.z + chains.w);
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) {
-    squares += __shfl_xor_sync(~0U, squares, offset);
-  }
-  const float root = sqrtf(squares / static_cast<float>(Fours * 128) + 1e-8F);
-  const float inverse = 1.0F / root;
-  // v / root, rounded once: the remainder of the product with the inverse puts it right
-  // (Markstein).
-  const auto divide = [&](float x) {
-    const float q = x * inverse;
-    return __fmaf_rn(__fmaf_rn(-root, q, x), inverse, q);
-  };
-#pragma unroll
-  for (int i = 0; i < Fours; ++i) {
+  for (int i = 0; i < kNormedWidth / 128; ++i) {
+    const float own = pair_squares(v[i].x, v[i].y) + pair_squares(v[i].z, v[i].w);
+    const float group = own + __shfl_xor_sync(~0U, own, 1);
+    half[i / 3] = i % 3 == 0 ? group : half[i / 3] + group;
     const float4 g = gain[i];
-    v[i] = {divide(v[i].x) * g.x, divide(v[i].y) * g.y, divide(v[i].z) * g.z, divide(v[i].w) * g.w};
+    v[i] = {v[i].x * g.x, v[i].y * g.y, v[i].z * g.z, v[i].w * g.w};
   }
+  float sum = half[0] + half[1];
+#pragma unroll
+  for (int offset = 2; offset < 32; offset *= 2) sum += __shfl_xor_sync(~0U, sum, offset);
+  return inverse_root_mean(sum);
 }
 
 }  // namespace toto::cuda

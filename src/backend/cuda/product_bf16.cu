@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kDepth = 64;  // k of one step: 128 bytes of a row
 constexpr int kStages = 4;
-static_assert(kSliceBf16 % kDepth == 0 && kPitchBf16 % kDepth == 0);
+// Of three steps the first slice ends in the middle of the second one.
+static_assert(2 * kSliceBf16 == 3 * kDepth && kPitchBf16 % kDepth == 0);
 
 /// Sixteen bytes `chunk` of row `row` of a tile: chunks are exchanged so that eight rows of one
 /// chunk lie in different banks.
@@ -19,8 +20,9 @@ __device__ int swizzled(int row, int chunk) { return row * kDepth + (chunk ^ (ro
 template <int BO, int BR, int WO, int WR, Epilogue E>
 __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
     tile_bf16(const __nv_bfloat16* __restrict__ w, const float* __restrict__ bias,
-              const __nv_bfloat16* __restrict__ x, void* y, Rows count, std::int32_t out,
-              std::int32_t stored, std::int32_t in, std::int32_t pitch) {
+              const float* __restrict__ scale, const __nv_bfloat16* __restrict__ x, void* y,
+              Rows count, std::int32_t out, std::int32_t stored, std::int32_t in,
+              std::int32_t pitch) {
   constexpr int kThreads = 32 * WO * WR;
   constexpr int kM = BO / WO / 16;  // steps of 16 outputs of a warp
   constexpr int kN = BR / WR / 8;   // and of 8 rows
@@ -61,6 +63,19 @@ __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
 
   float sum[kM][kN][4] = {};
   float slice[kM][kN][4] = {};
+  const auto end_slice = [&] {
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+#pragma unroll
+      for (int n = 0; n < kN; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          sum[m][n][i] += slice[m][n][i];
+          slice[m][n][i] = 0;
+        }
+      }
+    }
+  };
   const std::int32_t steps = (in + kDepth - 1) / kDepth;
 #pragma unroll
   for (int s = 0; s < kStages - 1; ++s) {
@@ -94,20 +109,9 @@ __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
           multiply_add(slice[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
         }
       }
+      if (k == 1 && step % 3 == 1) end_slice();
     }
-    if ((step + 1) % (kSliceBf16 / kDepth) == 0 || step + 1 == steps) {
-#pragma unroll
-      for (int m = 0; m < kM; ++m) {
-#pragma unroll
-        for (int n = 0; n < kN; ++n) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            sum[m][n][i] += slice[m][n][i];
-            slice[m][n][i] = 0;
-          }
-        }
-      }
-    }
+    if (step % 3 == 2 || step + 1 == steps) end_slice();
   }
 
 #pragma unroll
@@ -122,8 +126,9 @@ __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
       for (int i = 0; i < 2; ++i) {
         const std::int32_t row = row0 + warp_row + n * 8 + lane % 4 * 2 + i;
         if (row >= rows) continue;
-        const float v = sum[m][n][i] + low;
-        const float u = sum[m][n][i + 2] + high;
+        const float by = scale != nullptr ? scale[row] : 1.0F;
+        const float v = __fmaf_rn(sum[m][n][i], by, low);
+        const float u = __fmaf_rn(sum[m][n][i + 2], by, high);
         if constexpr (E == Epilogue::gated) {
           const std::int32_t column = first / 2 + lane / 4;
           const std::int32_t columns = padded_bf16(out / 2);
@@ -147,8 +152,8 @@ void run(const ProductArgs& a, const Stream& s) {
   allow_shared_memory<tile_bf16<BO, BR, WO, WR, E>>(kBytes);
   const dim3 grid(ceil_div(a.stored, BO), ceil_div(a.rows.count, BR));
   launch(tile_bf16<BO, BR, WO, WR, E>, grid, dim3(32 * WO * WR), kBytes, s,
-         static_cast<const __nv_bfloat16*>(a.w), a.bias, static_cast<const __nv_bfloat16*>(a.x),
-         a.y, a.rows, a.out, a.stored, a.in, a.pitch);
+         static_cast<const __nv_bfloat16*>(a.w), a.bias, a.scale,
+         static_cast<const __nv_bfloat16*>(a.x), a.y, a.rows, a.out, a.stored, a.in, a.pitch);
 }
 
 template <Epilogue E>

@@ -12,8 +12,9 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kDepth = 64;  // k of one step: 128 bytes of a row
-constexpr int kSteps = kSliceBf16 / kDepth;
-static_assert(kSliceBf16 % kDepth == 0 && kPitchBf16 % kDepth == 0);
+constexpr int kHalf = kDepth / 2;
+constexpr int kHalves = kSliceBf16 / kHalf;  // of steps, in a slice
+static_assert(kSliceBf16 % kHalf == 0 && kPitchBf16 % kDepth == 0);
 
 /// Tiles of kGroupRows by N outputs.
 template <int N>
@@ -25,22 +26,26 @@ struct Shape {
   static constexpr int kBytes = kTileAlignment + kStages * (kStageBytes + 2 * 8);
 };
 
-__device__ std::uint32_t gate(const float* v, const float* u, float2 low, float2 high) {
-  const __nv_bfloat162 y = __floats2bfloat162_rn(silu(v[0] + low.x) * (u[0] + high.x),
-                                                 silu(v[1] + low.y) * (u[1] + high.y));
+__device__ std::uint32_t gate(const float* v, const float* u, float by, float2 low, float2 high) {
+  const __nv_bfloat162 y =
+      __floats2bfloat162_rn(silu(__fmaf_rn(v[0], by, low.x)) * __fmaf_rn(u[0], by, high.x),
+                            silu(__fmaf_rn(v[1], by, low.y)) * __fmaf_rn(u[1], by, high.y));
   return *reinterpret_cast<const std::uint32_t*>(&y);
 }
 
 /// What a warp has summed: sixteen rows from `row` on by N outputs from `out0` on. All that is to
 /// be read is asked for before any of it is used.
 template <int N, Epilogue E>
-__device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias, void* y,
-                       std::int32_t row, std::int32_t rows, std::int32_t out0, std::int32_t out) {
+__device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias,
+                       const float* __restrict__ scale, void* y, std::int32_t row,
+                       std::int32_t rows, std::int32_t out0, std::int32_t out) {
   if constexpr (E == Epilogue::gated) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     row += lane / 4;
     const int shift = lane % 2 * 8 + lane % 4 / 2 * 4;  // of the four values
     const std::int32_t columns = padded_bf16(out / 2);
+    float by[2];
+    load_scales(by, scale, row, rows);
     float2 low[N / 16];
     float2 high[N / 16];
 #pragma unroll
@@ -57,8 +62,8 @@ __device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const float* const s = sum + j * 8 + half * 2;
-        const std::uint32_t a = gate(s, s + 4, low[j], high[j]);
-        const std::uint32_t b = gate(s + 8, s + 12, low[j + 1], high[j + 1]);
+        const std::uint32_t a = gate(s, s + 4, by[half], low[j], high[j]);
+        const std::uint32_t b = gate(s + 8, s + 12, by[half], low[j + 1], high[j + 1]);
         const std::uint32_t c = __shfl_xor_sync(~0U, odd ? a : b, 1);
         if (row + half * 8 < rows && column < columns) {
           *reinterpret_cast<uint2*>(static_cast<__nv_bfloat16*>(y) +
@@ -68,16 +73,16 @@ __device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias
       }
     }
   } else {
-    finish_rows<N, E == Epilogue::residual>(sum, bias, static_cast<float*>(y), row, rows, out0,
-                                            out);
+    finish_rows<N, E == Epilogue::residual>(sum, bias, scale, static_cast<float*>(y), row, rows,
+                                            out0, out);
   }
 }
 
 template <int N, Epilogue E>
 __global__ void __launch_bounds__(kGroupThreads, 1)
     group_bf16(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
-               const float* __restrict__ bias, void* y, Rows count, std::int32_t out,
-               std::int32_t stored, std::int32_t pitch) {
+               const float* __restrict__ bias, const float* __restrict__ scale, void* y, Rows count,
+               std::int32_t out, std::int32_t stored, std::int32_t pitch) {
   using S = Shape<N>;
   extern __shared__ std::byte memory[];
   std::byte* const aligned =
@@ -120,32 +125,37 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
     for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
       float sum[N / 2] = {};
       float slice[N / 2] = {};  // the first step of a slice does not read it
-      for (std::int32_t step = 0; step < steps;) {
-        const std::int32_t end = min(step + kSteps, steps);
-        int before = 0;
-        for (int i = 0; step < end; ++i, ++step) {
-          wait_barrier(full + at.stage, at.parity);
-          const std::uint64_t a = tile_descriptor(xs + at.stage * S::kX + group * 64 * kDepth);
-          const std::uint64_t b = tile_descriptor(ws + at.stage * S::kW);
+      int before = 0;
+      for (std::int32_t half = 0; half < 2 * steps;) {
+        const std::int32_t end = min(half + kHalves, 2 * steps);
+        for (int i = 0; half < end; ++i, ++half) {
+          const bool second = half % 2 != 0;
+          if (!second) wait_barrier(full + at.stage, at.parity);
+          const int from = second ? kHalf / 16 * kDescriptorStep : 0;
+          const std::uint64_t a =
+              tile_descriptor(xs + at.stage * S::kX + group * 64 * kDepth) + from;
+          const std::uint64_t b = tile_descriptor(ws + at.stage * S::kW) + from;
           begin_steps();
 #pragma unroll
-          for (int k = 0; k < kDepth / 16; ++k) {
+          for (int k = 0; k < kHalf / 16; ++k) {
             multiply_add_group<N>(slice, a + k * kDescriptorStep, b + k * kDescriptorStep, i + k);
           }
           commit_steps();
-          if (i > 0) {
+          if (i > 0 && !second) {
             wait_steps<1>();
             release(before);
           }
-          before = at.stage;
-          at.advance();
+          if (second) {
+            before = at.stage;
+            at.advance();
+          }
         }
         wait_steps<0>();
-        release(before);
+        if (half % 2 == 0) release(before);
 #pragma unroll
         for (int i = 0; i < N / 2; ++i) sum[i] += slice[i];
       }
-      finish<N, E>(sum, bias, y, tile / out_tiles * kGroupRows + thread / 32 * 16, rows,
+      finish<N, E>(sum, bias, scale, y, tile / out_tiles * kGroupRows + thread / 32 * 16, rows,
                    tile % out_tiles * N, out);
     }
   }
@@ -158,7 +168,7 @@ void run(const ProductArgs& a, const Stream& s) {
   const CUtensorMap w = boxes_of(a.w, true, a.stored, a.pitch, N);
   const CUtensorMap x = boxes_of(a.x, true, a.rows.count, padded_bf16(a.in), kGroupRows);
   launch_tiles(group_bf16<N, E>, group_tiles(a.stored, a.rows.count, N), S::kBytes, s, w, x, a.bias,
-               a.y, a.rows, a.out, a.stored, a.pitch);
+               a.scale, a.y, a.rows, a.out, a.stored, a.pitch);
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ template <int BR, int BO, int TR, int TO, Epilogue E>
 __global__ void __launch_bounds__(Tile<BR, BO, TR, TO>::kThreads,
                                   512 / Tile<BR, BO, TR, TO>::kThreads)
     tile_f32(const float* __restrict__ w, const float* __restrict__ bias,
-             const float* __restrict__ x, float* y, Rows count, std::int32_t out, std::int32_t in,
-             std::int32_t pitch) {
+             const float* __restrict__ scale, const float* __restrict__ x, float* y, Rows count,
+             std::int32_t out, std::int32_t in, std::int32_t pitch) {
   using Memory = Tile<BR, BO, TR, TO>;
   constexpr int kStages = Memory::kStages;
   constexpr int kAtOnce = Memory::kAtOnce;
@@ -170,8 +170,9 @@ __global__ void __launch_bounds__(Tile<BR, BO, TR, TO>::kThreads,
     for (int r = 0; r < TR; ++r) {
       const std::int32_t row = row0 + tr + 8 * r;
       if (row >= rows || o >= out) continue;
-      const float v = total[r][2 * q] + low;
-      const float u = total[r][2 * q + 1] + high;
+      const float by = scale != nullptr ? scale[row] : 1.0F;
+      const float v = __fmaf_rn(total[r][2 * q], by, low);
+      const float u = __fmaf_rn(total[r][2 * q + 1], by, high);
       if constexpr (E == Epilogue::gated) {
         if (o + 1 < out) y[std::int64_t{row} * (out / 2) + o / 2] = silu(v) * u;
       } else {
@@ -196,7 +197,7 @@ void run(const ProductArgs& a, const Stream& s) {
   allow_shared_memory<tile_f32<BR, BO, TR, TO, E>>(sizeof(Memory));
   const dim3 grid(ceil_div(a.out, BO), ceil_div(a.rows.count, BR));
   launch(tile_f32<BR, BO, TR, TO, E>, grid, dim3(Memory::kThreads), sizeof(Memory), s,
-         static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),
+         static_cast<const float*>(a.w), a.bias, a.scale, static_cast<const float*>(a.x),
          static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch);
 }
 

@@ -57,9 +57,9 @@ __device__ void split_weights(const float* weights, float* low_parts, int thread
 
 /// The same as finish_rows(), of gates and values by turns: a lane has one of each.
 template <int N>
-__device__ void finish_gated(const float (&sum)[N / 2], const float* __restrict__ bias, float* y,
-                             std::int32_t row, std::int32_t rows, std::int32_t out0,
-                             std::int32_t out) {
+__device__ void finish_gated(const float (&sum)[N / 2], const float* __restrict__ bias,
+                             const float* __restrict__ scale, float* y, std::int32_t row,
+                             std::int32_t rows, std::int32_t out0, std::int32_t out) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bool odd = lane % 2 != 0;
   const std::int32_t columns = out / 2;
@@ -71,6 +71,8 @@ __device__ void finish_gated(const float (&sum)[N / 2], const float* __restrict_
                                       : float2{0, 0};
   }
   row += lane / 4;
+  float by[2];
+  load_scales(by, scale, row, rows);
 #pragma unroll
   for (int j = 0; j < N / 8; j += 2) {
     // Even lanes take two neighbours of the first four columns, odd ones of the next.
@@ -78,8 +80,11 @@ __device__ void finish_gated(const float (&sum)[N / 2], const float* __restrict_
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float* const s = sum + j * 4 + half * 2;
-      const float v = silu(s[0] + b[j].x) * (s[1] + b[j].y);
-      const float u = silu(s[4] + b[j + 1].x) * (s[5] + b[j + 1].y);
+      const auto gate = [&](const float* of, const float2& add) {
+        return silu(__fmaf_rn(of[0], by[half], add.x)) * __fmaf_rn(of[1], by[half], add.y);
+      };
+      const float v = gate(s, b[j]);
+      const float u = gate(s + 4, b[j + 1]);
       const float other = __shfl_xor_sync(~0U, odd ? v : u, 1);
       if (row + half * 8 < rows && column < columns) {
         *reinterpret_cast<float2*>(y + std::int64_t{row + half * 8} * columns + column) =
@@ -91,9 +96,9 @@ __device__ void finish_gated(const float (&sum)[N / 2], const float* __restrict_
 
 /// The same as finish_rows() for any number of outputs: of the first so many of a matrix.
 template <int N, bool Residual>
-__device__ void finish_singly(const float (&sum)[N / 2], const float* __restrict__ bias, float* y,
-                              std::int32_t row, std::int32_t rows, std::int32_t out0,
-                              std::int32_t out) {
+__device__ void finish_singly(const float (&sum)[N / 2], const float* __restrict__ bias,
+                              const float* __restrict__ scale, float* y, std::int32_t row,
+                              std::int32_t rows, std::int32_t out0, std::int32_t out) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int i = 0; i < N / 2; ++i) {
@@ -101,7 +106,8 @@ __device__ void finish_singly(const float (&sum)[N / 2], const float* __restrict
     const std::int32_t r = row + lane / 4 + i % 4 / 2 * 8;
     if (r >= rows || o >= out) continue;
     float* const to = y + std::int64_t{r} * out + o;
-    const float v = sum[i] + (bias != nullptr ? bias[o] : 0);
+    const float v =
+        __fmaf_rn(sum[i], scale != nullptr ? scale[r] : 1.0F, bias != nullptr ? bias[o] : 0);
     *to = Residual ? *to + v : v;
   }
 }
@@ -109,8 +115,8 @@ __device__ void finish_singly(const float (&sum)[N / 2], const float* __restrict
 template <int N, Epilogue E, bool Fours, Operands O>
 __global__ void __launch_bounds__(kGroupThreads, 1)
     group_f32(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
-              const float* __restrict__ bias, float* y, Rows count, std::int32_t out,
-              std::int32_t in) {
+              const float* __restrict__ bias, const float* __restrict__ scale, float* y, Rows count,
+              std::int32_t out, std::int32_t in) {
   using S = Shape<N, O>;
   extern __shared__ std::byte memory[];
   std::byte* const aligned =
@@ -229,11 +235,11 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
       const std::int32_t row = tile / out_tiles * kGroupRows + thread / 32 * 16;
       const std::int32_t out0 = tile % out_tiles * N;
       if constexpr (E == Epilogue::gated) {
-        finish_gated<N>(sum, bias, y, row, rows, out0, out);
+        finish_gated<N>(sum, bias, scale, y, row, rows, out0, out);
       } else if constexpr (Fours) {
-        finish_rows<N, E == Epilogue::residual>(sum, bias, y, row, rows, out0, out);
+        finish_rows<N, E == Epilogue::residual>(sum, bias, scale, y, row, rows, out0, out);
       } else {
-        finish_singly<N, E == Epilogue::residual>(sum, bias, y, row, rows, out0, out);
+        finish_singly<N, E == Epilogue::residual>(sum, bias, scale, y, row, rows, out0, out);
       }
     }
   }
@@ -246,7 +252,7 @@ void run(const ProductArgs& a, const Stream& s) {
   const CUtensorMap w = boxes_of(a.w, false, a.out, a.pitch, N);
   const CUtensorMap x = boxes_of(a.x, false, a.rows.count, a.in, kGroupRows);
   launch_tiles(group_f32<N, E, Fours, O>, group_tiles(a.out, a.rows.count, N), S::kBytes, s, w, x,
-               a.bias, static_cast<float*>(a.y), a.rows, a.out, a.in);
+               a.bias, a.scale, static_cast<float*>(a.y), a.rows, a.out, a.in);
 }
 
 template <Epilogue E, Operands O>

@@ -36,10 +36,11 @@ struct Ring {
     }
   }
   /// The first of two ways to give stages back, for claim(at, number): by one thread, which has met
-  /// all warps since they read them. `count`: of stages since the beginning.
+  /// all warps since what they read of them was in registers: so nothing is left to wait for.
+  /// `count`: of stages since the beginning.
   __device__ void release(int count) {
     const std::uint32_t at = shared_address(&released);
-    asm volatile("st.release.cta.shared.s32 [%0], %1;" ::"r"(at), "r"(count) : "memory");
+    asm volatile("st.volatile.shared.s32 [%0], %1;" ::"r"(at), "r"(count) : "memory");
   }
   /// The other one, for claim(at): by all of a warp as soon as it has read a stage, once all of
   /// what it read (`read`, words of every instruction that did) is in registers. Right behind the

@@ -30,22 +30,27 @@ __global__ void norm_rows(const float* x, const float* __restrict__ gain, T* y, 
   }
 }
 
-/// The same for a width of `Fours` times 128: a lane holds its part of the row.
-template <int Fours, typename T>
-__global__ void norm_wide_rows(const float* x, const float* __restrict__ gain, T* y, Rows count) {
-  constexpr int kDim = Fours * 128;
+/// What a product of a normed row of kNormedWidth takes (norm.cuh): the row times the gain, and the
+/// inverse of its root.
+template <typename T>
+__global__ void gain_rows(const float* x, const float* __restrict__ gain, T* y, float* inverse,
+                          Rows count) {
+  constexpr int kFours = kNormedWidth / 128;
   begin_kernel();
   const std::int32_t row =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
   if (row >= live_rows(count)) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  float4 v[Fours];
-  float4 g[Fours];
-  load_part(v, x + std::int64_t{row} * kDim);
+  float4 v[kFours];
+  float4 g[kFours];
+  load_part(v, x + std::int64_t{row} * kNormedWidth);
   load_part(g, gain);
-  norm_part(v, g);
+  const float root = norm_part(v, g);
 #pragma unroll
-  for (int i = 0; i < Fours; ++i) put_four(y + std::int64_t{row} * kDim + i * 128 + lane * 4, v[i]);
+  for (int i = 0; i < kFours; ++i) {
+    put_four(y + std::int64_t{row} * kNormedWidth + i * 128 + lane * 4, v[i]);
+  }
+  if (lane == 0) inverse[row] = root;
 }
 
 __global__ void put_labels(const LiveBatch* live, const float* labels, float* hidden,
@@ -151,18 +156,23 @@ void rms_norm(const float* x, const float* gain, void* y, bool bf16, Rows rows, 
               const Stream& s) {
   const dim3 grid(ceil_div(rows.count, kWarps));
   const dim3 block(32 * kWarps);
-  if (dim == 768) {  // of the published model
-    if (bf16) {
-      launch(norm_wide_rows<6, __nv_bfloat16>, grid, block, 0, s, x, gain,
-             static_cast<__nv_bfloat16*>(y), rows);
-    } else {
-      launch(norm_wide_rows<6, float>, grid, block, 0, s, x, gain, static_cast<float*>(y), rows);
-    }
-  } else if (bf16) {
+  if (bf16) {
     launch(norm_rows<__nv_bfloat16>, grid, block, 0, s, x, gain, static_cast<__nv_bfloat16*>(y),
            rows, dim, padded_bf16(dim));
   } else {
     launch(norm_rows<float>, grid, block, 0, s, x, gain, static_cast<float*>(y), rows, dim, dim);
+  }
+}
+
+void norm_later(const float* x, const float* gain, void* y, float* inverse, bool bf16, Rows rows,
+                const Stream& s) {
+  const dim3 grid(ceil_div(rows.count, kWarps));
+  const dim3 block(32 * kWarps);
+  if (bf16) {
+    launch(gain_rows<__nv_bfloat16>, grid, block, 0, s, x, gain, static_cast<__nv_bfloat16*>(y),
+           inverse, rows);
+  } else {
+    launch(gain_rows<float>, grid, block, 0, s, x, gain, static_cast<float*>(y), inverse, rows);
   }
 }
 

@@ -16,6 +16,11 @@ inline constexpr std::uint32_t kNothing = 0xFFFFFFFFU;
 /// instead of holding the device for ever.
 inline constexpr std::uint32_t kPatience = 1U << 26;
 
+/// A word that may be any, as one that may be put: another NaN instead of kNothing.
+__device__ inline float something(std::uint32_t word) {
+  return __uint_as_float(min(word, kNothing - 1));
+}
+
 __device__ inline void put(float* at, float v) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(__float_as_uint(v)) : "memory");
 }
@@ -33,6 +38,23 @@ __device__ inline uint4 look_four(const void* at) {
                : "l"(at)
                : "memory");
   return v;
+}
+
+__device__ inline uint2 look_pair(const float* at) {
+  uint2 v;
+  asm volatile("ld.relaxed.gpu.global.v2.u32 {%0,%1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "l"(at)
+               : "memory");
+  return v;
+}
+/// Two side by side once they are there, which were looked at before.
+__device__ inline float2 take_pair_looked_at(uint2 v, const float* at) {
+  for (std::uint32_t asked = 0; max(v.x, v.y) == kNothing; ++asked) {
+    if (asked == kPatience) __trap();
+    v = look_pair(at);
+  }
+  return {__uint_as_float(v.x), __uint_as_float(v.y)};
 }
 
 __device__ inline std::uint32_t highest(const uint4& v) {
@@ -53,6 +75,7 @@ __device__ bool all_there(const uint4 (&v)[N]) {
   for (int i = 0; i < N; ++i) most = max(most, highest(v[i]));
   return most != kNothing;
 }
+__device__ inline bool three_there(const uint4& v) { return max(max(v.x, v.y), v.z) != kNothing; }
 
 /// The same once they are all there, if they were looked at before.
 template <int N, typename At>
@@ -63,28 +86,26 @@ __device__ void take_fours_looked_at(uint4 (&v)[N], const At& at) {
   }
 }
 
-/// N times sixteen bytes once they are there: v[i] from at(i). If not `all`, only the first half.
+/// N times sixteen bytes once they are there: v[i] from at(i); if not `any`, none.
 template <int N, typename At>
-__device__ void take_fours(uint4 (&v)[N], const At& at, bool all = true) {
+__device__ void take_fours(uint4 (&v)[N], const At& at, bool any = true) {
   std::uint32_t asked = 0;
 #pragma unroll 1
   do {
     if (asked++ == kPatience) __trap();
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      if (i < N / 2 || all) v[i] = look_four(at(i));
+      if (any) v[i] = look_four(at(i));
     }
   } while (!all_there(v));
 }
 
-/// Until the first of this warp's words is there, which lie from `at` on. For many words that many
-/// blocks want: to ask for all of them again and again would be in the way of those who write them.
-__device__ inline void await_first(const float* at) {
-  for (std::uint32_t asked = 0;; ++asked) {
-    bool there = true;
-    if (threadIdx.x % 32 == 0) there = highest(look_four(at)) != kNothing;
-    if (__shfl_sync(~0U, there, 0)) return;
+/// Until a word is there.
+__device__ inline void await_word(const float* at) {
+  std::uint32_t v = kNothing;
+  for (std::uint32_t asked = 0; v == kNothing; ++asked) {
     if (asked == kPatience) __trap();
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
   }
 }
 
