@@ -66,7 +66,8 @@ std::vector<double> product(Backend& be, const Matrix& m, const std::vector<floa
   const std::int32_t width = use == Epilogue::gated ? m.out / 2 : m.out;
   const std::size_t cells = static_cast<std::size_t>(rows) * static_cast<std::size_t>(m.in);
   const differential::Memory from(be, x);
-  const differential::Memory gain(be, std::vector<float>(static_cast<std::size_t>(m.in), 1.0F));
+  differential::Dice dice(7);
+  const differential::Memory gain(be, dice.values(static_cast<std::size_t>(m.in), 2.0F));
   const differential::Memory normed(be, cells + static_cast<std::size_t>(std::max(rows, 64)));
   const differential::Memory y(
       be, std::vector<float>(static_cast<std::size_t>(rows) * static_cast<std::size_t>(width + 8),
@@ -89,7 +90,8 @@ TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
   if (!why.empty()) GTEST_SKIP() << why;
   for (const CudaWeights weights : {CudaWeights::f32, CudaWeights::tf32, CudaWeights::bf16}) {
     const auto backend = make_cuda_backend({weights, 1});
-    for (const auto& [out, in] : {std::pair{768, 768}, {768, 3072}, {6144, 768}, {160, 96}}) {
+    for (const auto& [out, in] :
+         {std::pair{768, 768}, {768, 3072}, {6144, 768}, {160, 96}, {160, 64}, {160, 200}}) {
       for (const Epilogue use : {Epilogue::store, Epilogue::residual, Epilogue::gated}) {
         differential::Dice dice(static_cast<std::uint64_t>(out + in));
         const auto w =

@@ -122,8 +122,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     float4 v[kFours] = {};
     if (row < rows) {
       load_part(v, x + std::int64_t{row} * in);
-      const float root = norm_part(v, gains);
-      if (lane == 0) inverse[row] = root;
+      const float own = norm_part(v, gains);
+      if (lane == 0) inverse[row] = own;
     }
 #pragma unroll
     for (int i = 0; i < kFours; ++i) {
@@ -188,7 +188,7 @@ bool run(const ProductArgs& a, const Stream& s) {
   const int slices = (a.in + kSlice - 1) / kSlice;
   constexpr int kFloats = (8 * CW + kFewRows) * kPitch + 8 * CW * kFewRows * parts_of(O);
   const std::size_t bytes = static_cast<std::size_t>(slices) * kFloats * sizeof(float);
-  if (bytes > static_cast<std::size_t>(s.shared_bytes)) return false;
+  if (bytes + sizeof(float) * kFewRows > static_cast<std::size_t>(s.shared_bytes)) return false;
   allow_shared_memory<few_f32<CW, O>>(bytes);
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
   launch(few_f32<CW, O>, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)),

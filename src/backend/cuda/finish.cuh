@@ -18,8 +18,8 @@ __device__ inline float4 exchange(int lane, float a0, float a1, float b0, float 
 }
 
 /// What sums of rows `row` and `row` + 8 are multiplied with (ProductArgs::scale).
-__device__ inline void load_scales(float (&by)[2], const float* __restrict__ scale,
-                                   std::int32_t row, std::int32_t rows) {
+__device__ inline void load_scales(float (&by)[2], const float* scale, std::int32_t row,
+                                   std::int32_t rows) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     by[half] = scale != nullptr && row + half * 8 < rows ? scale[row + half * 8] : 1.0F;
@@ -31,8 +31,8 @@ __device__ inline void load_scales(float (&by)[2], const float* __restrict__ sca
 /// `out` is a multiple of four.
 template <int N, bool Residual>
 __device__ void finish_rows(const float (&sum)[N / 2], const float* __restrict__ bias,
-                            const float* __restrict__ scale, float* y, std::int32_t row,
-                            std::int32_t rows, std::int32_t out0, std::int32_t out) {
+                            const float* scale, float* y, std::int32_t row, std::int32_t rows,
+                            std::int32_t out0, std::int32_t out) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   row += lane / 4;
   const int shift = lane % 2 * 8 + lane % 4 / 2 * 4;  // of the four that exchange() gives

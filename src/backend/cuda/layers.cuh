@@ -92,7 +92,7 @@ enum Wire {
   kAttendedWire = kQkvWire + kFewRows * 3 * kDim,  // inputs
   kMiddleWire = kAttendedWire + kFewRows * kDim,   // the stream, after the attention
   kGatedWire = kMiddleWire + kStreamWords,         // inputs
-  kEndWire = kGatedWire + kFewRows * kHidden,      // the stream
+  kEndWire = kGatedWire + kFewRows * kHidden,      // the stream into the next layer
   kWireWords = kEndWire + kStreamWords
 };
 /// Words of a set: of all layers, and before those the stream of embedded rows.
@@ -105,7 +105,6 @@ __device__ inline float* wire_of(float* wires, int layer, Wire wire) {
 }
 /// The stream that goes into a layer.
 __device__ inline float* stream_into(float* wires, int layer) { return wires + layer * kWireWords; }
-static_assert(kEndWire + kStreamWords == kWireWords);
 
 /// Where two neighbours of a row of the stream go.
 struct StreamPlace {
@@ -114,9 +113,9 @@ struct StreamPlace {
   float* squares = nullptr;  // of their group; nullptr where another lane has it
 
   StreamPlace() = default;
-  template <typename T>
-  __device__ StreamPlace(T /*type*/, float* stream, int row, int column)
-      : inputs(stream + kInputs + T::word_at(row, column)),
+  /// `word`: where the type of the products has them.
+  __device__ StreamPlace(float* stream, int word, int row, int column)
+      : inputs(stream + kInputs + word),
         rows(stream + kRows + row * kDim + column),
         squares(column % kNormGroup == 0 ? stream + kSquares + square_at(row, column) : nullptr) {}
 };
@@ -189,6 +188,7 @@ __device__ inline void await_any(const float* inputs) {
   sync_workers();
 }
 
+static_assert(kWorkers / 32 == kFewRows);
 /// The squares of a warp's row, which are added up while the row is multiplied.
 class Squares {
  public:

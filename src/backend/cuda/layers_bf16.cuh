@@ -142,6 +142,7 @@ struct Bfloat16 {
   static_assert(outs(kMlpIn) / kOutputs <= 4 * kLeastProcessors && kSets == 4 &&
                 outs(kQkv) / kOutputs <= 2 * kLeastProcessors &&
                 kDim / kOutputs <= kLeastProcessors);
+  static_assert(kSteps == Squares::kSteps);
   static_assert(kRingStages >= 4 + kReady<kMlpIn>);  // those before are given back after prepare()
 
  private:

@@ -71,8 +71,9 @@ __device__ int begin_and_embed(const Arguments& a, const float* gain, float* str
     const uint2 words = *reinterpret_cast<const uint2*>(a.x + row * kDim + output + lane % 4 * 2);
     sum = {wire::something(words.x), wire::something(words.y)};
   }
-  const StreamPlace to =
-      there ? StreamPlace(T(), stream, row, output + lane % 4 * 2) : StreamPlace();
+  const StreamPlace to = there ? StreamPlace(stream, T::word_at(row, output + lane % 4 * 2), row,
+                                             output + lane % 4 * 2)
+                               : StreamPlace();
   put_stream<T>(to, sum, gains);
   return rows;
 }

@@ -102,6 +102,7 @@ __device__ void help(Shared<T>& s, const Arguments& a) {
   for (int layer = 0; layer < a.count; ++layer) prefetch(s.vectors[layer], lane, 32);
   begin_kernel();
   look_around(s, a);
+  __syncwarp();
   asm volatile("bar.arrive 2, %0;" ::"n"(kWorkers + 32) : "memory");
   const int words = set_words(a.count);
   clear(s.wires == a.wires ? a.wires + words : a.wires, words, lane, 32);
@@ -174,6 +175,7 @@ bool fits(const Matrix& m, Product p, CudaWeights type) {
 
 template <typename T>
 void run(const Arguments& arguments, const Stream& s) {
+  static_assert(sizeof(Shared<T>) <= Shared<T>::kMostBytes);
   allow_shared_memory<all_layers<T>>(sizeof(Shared<T>));
   launch_together(all_layers<T>, dim3(static_cast<unsigned>(s.processors)), dim3(kThreads),
                   sizeof(Shared<T>), s, arguments);

@@ -24,6 +24,9 @@ struct Shared {
   std::int32_t before[kFewRows];       // row_before() of each row
   float inverse[kProducts][kFewRows];  // of the norms before qkv and mlp_in
   float* wires;                        // of this launch
+
+  /// What Hopper lets a block have: kMostLayers is as many as there is room for.
+  static constexpr std::size_t kMostBytes = std::size_t{227} << 10U;
 };
 
 /// The state of the workers.
@@ -43,9 +46,9 @@ struct End {
   const float* part = nullptr;  // the first of its sums; nullptr: no thread of this warp has any
   const float* inverse = nullptr;
   float bias[2] = {};
-  float* to = nullptr;  // in qkv and mlp_in; nullptr: this thread has none
+  float* to = nullptr;  // in qkv, mlp_in and the last mlp_out; nullptr: this thread has none
   // In out and mlp_out:
-  StreamPlace stream;           // `to` is where they go if this is nowhere
+  StreamPlace stream;           // nowhere in the last mlp_out, and where this thread has none
   float2 gain = {};             // of the next norm
   const float* from = nullptr;  // what they are added to, and
   uint2 held = {};              // what was there
@@ -87,8 +90,8 @@ __device__ End end_of(Shared<T>& s, const Arguments& a, int layer, const Progres
       return end;
     }
     end.stream = StreamPlace(
-        T(), P == kOut ? wire_of(s.wires, layer, kMiddleWire) : stream_into(s.wires, layer + 1),
-        row, column);
+        P == kOut ? wire_of(s.wires, layer, kMiddleWire) : stream_into(s.wires, layer + 1),
+        T::word_at(row, column), row, column);
     const Vectors& next = s.vectors[P == kOut ? layer : layer + 1];
     end.gain = *reinterpret_cast<const float2*>(next.norm[P == kOut ? 1 : 0] + column);
   }
@@ -123,11 +126,9 @@ __device__ void finish(const End& end) {
         end.from == nullptr ? float2{0, 0} : wire::take_pair_looked_at(end.held, end.from);
     v[0] = held.x + v[0];
     v[1] = held.y + v[1];
-    if (P == kMlpOut && end.to != nullptr) {
-      *reinterpret_cast<float2*>(end.to) = {v[0], v[1]};
-    } else {
-      put_stream<T>(end.stream, {v[0], v[1]}, end.gain);
-    }
+    // By all of the warp, whose lanes without a row have neither place.
+    put_stream<T>(end.stream, {v[0], v[1]}, end.gain);
+    if (end.to != nullptr) *reinterpret_cast<float2*>(end.to) = {v[0], v[1]};
   }
 }
 

@@ -20,9 +20,8 @@ __device__ int swizzled(int row, int chunk) { return row * kDepth + (chunk ^ (ro
 template <int BO, int BR, int WO, int WR, Epilogue E>
 __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
     tile_bf16(const __nv_bfloat16* __restrict__ w, const float* __restrict__ bias,
-              const float* __restrict__ scale, const __nv_bfloat16* __restrict__ x, void* y,
-              Rows count, std::int32_t out, std::int32_t stored, std::int32_t in,
-              std::int32_t pitch) {
+              const float* scale, const __nv_bfloat16* __restrict__ x, void* y, Rows count,
+              std::int32_t out, std::int32_t stored, std::int32_t in, std::int32_t pitch) {
   constexpr int kThreads = 32 * WO * WR;
   constexpr int kM = BO / WO / 16;  // steps of 16 outputs of a warp
   constexpr int kN = BR / WR / 8;   // and of 8 rows

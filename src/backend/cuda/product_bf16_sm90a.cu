@@ -37,8 +37,8 @@ __device__ std::uint32_t gate(const float* v, const float* u, float by, float2 l
 /// be read is asked for before any of it is used.
 template <int N, Epilogue E>
 __device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias,
-                       const float* __restrict__ scale, void* y, std::int32_t row,
-                       std::int32_t rows, std::int32_t out0, std::int32_t out) {
+                       const float* scale, void* y, std::int32_t row, std::int32_t rows,
+                       std::int32_t out0, std::int32_t out) {
   if constexpr (E == Epilogue::gated) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     row += lane / 4;
@@ -81,7 +81,7 @@ __device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias
 template <int N, Epilogue E>
 __global__ void __launch_bounds__(kGroupThreads, 1)
     group_bf16(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
-               const float* __restrict__ bias, const float* __restrict__ scale, void* y, Rows count,
+               const float* __restrict__ bias, const float* scale, void* y, Rows count,
                std::int32_t out, std::int32_t stored, std::int32_t pitch) {
   using S = Shape<N>;
   extern __shared__ std::byte memory[];

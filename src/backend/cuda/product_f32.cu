@@ -41,9 +41,9 @@ __device__ void copy_singly(float4* to, const float* row, std::int32_t k, std::i
 template <int BR, int BO, int TR, int TO, Epilogue E>
 __global__ void __launch_bounds__(Tile<BR, BO, TR, TO>::kThreads,
                                   512 / Tile<BR, BO, TR, TO>::kThreads)
-    tile_f32(const float* __restrict__ w, const float* __restrict__ bias,
-             const float* __restrict__ scale, const float* __restrict__ x, float* y, Rows count,
-             std::int32_t out, std::int32_t in, std::int32_t pitch) {
+    tile_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* scale,
+             const float* __restrict__ x, float* y, Rows count, std::int32_t out, std::int32_t in,
+             std::int32_t pitch) {
   using Memory = Tile<BR, BO, TR, TO>;
   constexpr int kStages = Memory::kStages;
   constexpr int kAtOnce = Memory::kAtOnce;

@@ -58,8 +58,8 @@ __device__ void split_weights(const float* weights, float* low_parts, int thread
 /// The same as finish_rows(), of gates and values by turns: a lane has one of each.
 template <int N>
 __device__ void finish_gated(const float (&sum)[N / 2], const float* __restrict__ bias,
-                             const float* __restrict__ scale, float* y, std::int32_t row,
-                             std::int32_t rows, std::int32_t out0, std::int32_t out) {
+                             const float* scale, float* y, std::int32_t row, std::int32_t rows,
+                             std::int32_t out0, std::int32_t out) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bool odd = lane % 2 != 0;
   const std::int32_t columns = out / 2;
@@ -97,8 +97,8 @@ __device__ void finish_gated(const float (&sum)[N / 2], const float* __restrict_
 /// The same as finish_rows() for any number of outputs: of the first so many of a matrix.
 template <int N, bool Residual>
 __device__ void finish_singly(const float (&sum)[N / 2], const float* __restrict__ bias,
-                              const float* __restrict__ scale, float* y, std::int32_t row,
-                              std::int32_t rows, std::int32_t out0, std::int32_t out) {
+                              const float* scale, float* y, std::int32_t row, std::int32_t rows,
+                              std::int32_t out0, std::int32_t out) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int i = 0; i < N / 2; ++i) {
@@ -115,7 +115,7 @@ __device__ void finish_singly(const float (&sum)[N / 2], const float* __restrict
 template <int N, Epilogue E, bool Fours, Operands O>
 __global__ void __launch_bounds__(kGroupThreads, 1)
     group_f32(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
-              const float* __restrict__ bias, const float* __restrict__ scale, float* y, Rows count,
+              const float* __restrict__ bias, const float* scale, float* y, Rows count,
               std::int32_t out, std::int32_t in) {
   using S = Shape<N, O>;
   extern __shared__ std::byte memory[];

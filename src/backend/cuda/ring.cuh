@@ -36,8 +36,8 @@ struct Ring {
     }
   }
   /// The first of two ways to give stages back, for claim(at, number): by one thread, which has met
-  /// all warps since what they read of them was in registers: so nothing is left to wait for.
-  /// `count`: of stages since the beginning.
+  /// all warps since they multiplied what they read of them. No reading is left that an order of
+  /// memory would have to keep before this. `count`: of stages since the beginning.
   __device__ void release(int count) {
     const std::uint32_t at = shared_address(&released);
     asm volatile("st.volatile.shared.s32 [%0], %1;" ::"r"(at), "r"(count) : "memory");

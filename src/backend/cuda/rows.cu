@@ -45,12 +45,12 @@ __global__ void gain_rows(const float* x, const float* __restrict__ gain, T* y, 
   float4 g[kFours];
   load_part(v, x + std::int64_t{row} * kNormedWidth);
   load_part(g, gain);
-  const float root = norm_part(v, g);
+  const float own = norm_part(v, g);
 #pragma unroll
   for (int i = 0; i < kFours; ++i) {
     put_four(y + std::int64_t{row} * kNormedWidth + i * 128 + lane * 4, v[i]);
   }
-  if (lane == 0) inverse[row] = root;
+  if (lane == 0) inverse[row] = own;
 }
 
 __global__ void put_labels(const LiveBatch* live, const float* labels, float* hidden,

@@ -12,7 +12,7 @@
 namespace toto::cuda::wire {
 
 inline constexpr std::uint32_t kNothing = 0xFFFFFFFFU;
-/// So many questions without an answer, more than half a minute, end the launch with an error
+/// So many questions without an answer, some ten seconds at least, end the launch with an error
 /// instead of holding the device for ever.
 inline constexpr std::uint32_t kPatience = 1U << 26;
 
