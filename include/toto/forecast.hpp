@@ -83,6 +83,7 @@ struct ForecastOptions {
   Align align = Align::pad;
   bool keep_samples = false;
   bool keep_parameters = false;
+  bool time_device = false;  ///< count Counters::device_seconds: some 3 us of a call
   /// Called as work proceeds with units done and in all; return false to stop (throws Error
   /// interrupted).
   std::function<bool(std::size_t done, std::size_t total)> progress;
@@ -122,7 +123,8 @@ struct Counters {
   std::uint64_t host_reads = 0;    ///< times the host waited for a device inside a forecast
   std::uint64_t graph_captures = 0, graph_replays = 0, graph_splits = 0, graph_fallbacks = 0;
   std::uint64_t graph_launches = 0;  ///< kernels in the graph of the last call
-  double device_seconds = 0;         ///< graphs, by the device's clock
+  double device_seconds = 0;         ///< graphs, by the device's clock, where a forecast asked for
+                                     ///< it (ForecastOptions::time_device)
   std::uint64_t autotune_runs = 0, cache_loads = 0;
   double prepare_seconds = 0;  ///< checking, padding, copying in
   double context_seconds = 0;  ///< the network over contexts

@@ -151,6 +151,10 @@ struct Rotary {
   std::int32_t positions = 0;
 };
 
+/// What the head leaves of a step: parameters of its distribution, or what they are formed of
+/// (spec A10), for a mixture or for a single component.
+enum class HeadOutput { parameters, mixture, single };
+
 /// What a linear operation does with its result.
 enum class Epilogue {
   store,     // y = Wx + b

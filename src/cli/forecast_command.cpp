@@ -140,6 +140,7 @@ std::vector<Forecast> compute(const ForecastRequest& request, const Settings& se
     bar.update(done, total);
     return !interrupt.requested();
   };
+  options.time_device = request.counters;
   Forecaster forecaster(Model::load(request.query, load_options(settings, session)),
                         forecaster_options(settings));
   if (!request.warmup.empty()) {

@@ -56,39 +56,27 @@ TOTO_HOST_DEVICE inline double quotient(double a, double b) {
 #endif
 }
 
-/// The same where a few digits do.
-TOTO_HOST_DEVICE inline float quotient(float a, float b) {
-#ifdef __CUDA_ARCH__
-  return __fdividef(a, b);
-#else
-  return a / b;
-#endif
-}
+/// What counts of the terms that alternate, in order; of those before them all does, of those after
+/// them nothing.
+inline constexpr int kWeights = 14;
+inline constexpr double kWeight[kWeights] = {
+    0.99999999996169011871,  0.99999998494421665450,  0.99999900880844148068,
+    0.99997401973259703092,  0.99964023707667473767,  0.99696997582929639170,
+    0.98313316754742678073,  0.93447625930348968723,  0.81526683410584380815,
+    0.60957213964716072268,  0.36057329898664961921,  0.15361322363245857218,
+    0.041134921809528655312, 0.0051418652261910819139};
 
-/// The polynomial in v: its kTerms coefficients. Returns its value at 1. In float64, or in float32
-/// where a few digits do.
-template <typename T>
-TOTO_HOST_DEVICE T series_coefficients(T m, T* c) {
-  constexpr int kWeights = 14;
-  constexpr double weight[kWeights] = {
-      0.99999999996169011871,  0.99999998494421665450,  0.99999900880844148068,
-      0.99997401973259703092,  0.99964023707667473767,  0.99696997582929639170,
-      0.98313316754742678073,  0.93447625930348968723,  0.81526683410584380815,
-      0.60957213964716072268,  0.36057329898664961921,  0.15361322363245857218,
-      0.041134921809528655312, 0.0051418652261910819139};
+/// The polynomial in v: its kTerms coefficients. Returns its value at 1.
+inline double series_coefficients(double m, double* c) {
   const int positive = static_cast<int>(std::ceil(m));
-  T b = 1;
-  T sum = 0;
-  TOTO_SHORT_LOOP
+  double b = 1;
+  double sum = 0;
   for (int k = 0; k < kTerms; ++k) {
-    const auto at = static_cast<T>(k);
+    const auto at = static_cast<double>(k);
     if (k > 0) b *= quotient(m - at, m + at);
-    const int alternating = k - positive;
-    const T share = alternating < 0          ? T{1}
-                    : alternating < kWeights ? static_cast<T>(weight[alternating])
-                                             : T{0};
-    c[k] = b * share;
-    sum += b * share;
+    const int i = k - positive;
+    c[k] = b * (i < 0 ? 1.0 : i < kWeights ? kWeight[i] : 0.0);
+    sum += c[k];
   }
   return sum;
 }
@@ -117,12 +105,17 @@ TOTO_HOST_DEVICE inline double normal_coefficients(double df, double* c) {
   return h[0] + next / df;
 }
 
-/// Makes a distribution ready: fills c[kTerms] and returns the density at 0.
-/// 2 <= df <= kMaxDf.
-TOTO_HOST_DEVICE inline double prepare(double df, double* c) {
-  if (df < kLargeDf) return 0.25 * std::sqrt(df) / series_coefficients(0.5 * df, c);
+/// prepare() for large df alone.
+TOTO_HOST_DEVICE inline double prepare_large(double df, double* c) {
   constexpr double kInverseSqrt2Pi = 0.39894228040143267794;
   return kInverseSqrt2Pi / normal_coefficients(df, c);
+}
+
+/// Makes a distribution ready: fills c[kTerms] and returns the density at 0.
+/// 2 <= df <= kMaxDf.
+inline double prepare(double df, double* c) {
+  return df < kLargeDf ? 0.25 * std::sqrt(df) / series_coefficients(0.5 * df, c)
+                       : prepare_large(df, c);
 }
 
 TOTO_HOST_DEVICE inline double polynomial(const double* c, double v) {
@@ -179,7 +172,7 @@ TOTO_HOST_DEVICE inline Value evaluate(double df, double pdf0, const double* c, 
 }
 
 /// The same from nothing. 2 <= df; above kMaxDf it is taken as kMaxDf.
-TOTO_HOST_DEVICE inline Value evaluate(double df, double t) {
+inline Value evaluate(double df, double t) {
   const double nu = df > kMaxDf ? kMaxDf : df;  // NaN stays NaN
   double c[kTerms];
   const double pdf0 = prepare(nu, c);
@@ -191,18 +184,18 @@ TOTO_HOST_DEVICE inline Value evaluate(double df, double t) {
 namespace toto {
 
 /// Density of Student's t at x. df >= 2.
-TOTO_HOST_DEVICE inline double student_t_pdf(double x, double df) {
+inline double student_t_pdf(double x, double df) {
   return student_t::evaluate(df, std::fabs(x)).pdf;
 }
 
 /// P(T > x), without cancellation for large x. df >= 2.
-TOTO_HOST_DEVICE inline double student_t_upper(double x, double df) {
+inline double student_t_upper(double x, double df) {
   const double tail = student_t::evaluate(df, std::fabs(x)).upper;
   return x >= 0 ? tail : 1.0 - tail;
 }
 
 /// P(T <= x), without cancellation for very negative x. df >= 2.
-TOTO_HOST_DEVICE inline double student_t_cdf(double x, double df) {
+inline double student_t_cdf(double x, double df) {
   return student_t_upper(-x, df);
 }
 

@@ -4,6 +4,7 @@
 // it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -78,6 +79,7 @@ struct Generation {
   bool cached = true;             // spec A9
   std::uint64_t seed = 0;
   Align align = Align::pad;
+  bool time_device = false;
   /// Teacher forcing: for each series [trajectories][V][R*P] values that take the place of draws.
   /// Empty: none.
   std::vector<std::span<const float>> forced;
@@ -154,7 +156,9 @@ class Engine {
   [[nodiscard]] RecordingKey key_of(const Generation& g, const Chunk& chunk, std::int32_t batch,
                                     const WantedStatistics& wanted) const;
   [[nodiscard]] Recorded* record(const Generation& g, const RecordingKey& key);
-  void record_operations(const Generation& g, const Recorded& r);
+  void record_operations(const Generation& g, Recorded& r);
+  [[nodiscard]] std::array<Awaited, 2> results_of(const Recorded& r, const Chunk& chunk,
+                                                  const WantedStatistics& wanted) const;
   void write_inputs(const Generation& g, std::int32_t batch, const WantedStatistics& wanted,
                     const Recorded& r);
   void read_results(const Chunk& chunk, const WantedStatistics& wanted, const Recorded& r,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 
@@ -100,7 +101,10 @@ Engine::Played Engine::run_recorded(const Generation& g, const Chunk& chunk, std
   }
   {
     const Stopwatch watch(context_seconds_);
-    device_seconds_ += recorder->play(*recorded->recording);
+    const std::array<Awaited, 2> awaited = results_of(*recorded, chunk, *wanted);
+    device_seconds_ += recorder->play(
+        *recorded->recording, g.time_device,
+        recorded->on_host ? std::span<const Awaited>(awaited) : std::span<const Awaited>());
     launches_ = recorded->recording->launches();
     ++graph_replays_;
   }
@@ -109,6 +113,21 @@ Engine::Played Engine::run_recorded(const Generation& g, const Chunk& chunk, std
            static_cast<std::size_t>(patches_);
   sink.progress(done_, total_);
   return Played::yes;
+}
+
+/// Where a forecast's statistics are: exact ones, and those of trajectories.
+std::array<Awaited, 2> Engine::results_of(const Recorded& r, const Chunk& chunk,
+                                          const WantedStatistics& wanted) const {
+  const RecordingKey& key = r.key;
+  const auto lanes = static_cast<std::size_t>(chunk.variates);
+  const auto horizon = static_cast<std::size_t>(key.horizon(patch_));
+  const auto first = static_cast<std::size_t>(key.patches > 1 ? patch_ : key.last_steps);
+  const std::size_t exact = key.exact ? first : 0;
+  const std::size_t stride = 2 + static_cast<std::size_t>(key.levels);
+  const std::size_t used = 2 + wanted.levels.size();
+  const auto at = [&](std::size_t bytes) { return reinterpret_cast<float*>(r.out.host + bytes); };
+  return {Awaited{at(0), lanes * exact, stride, used},
+          Awaited{at(r.sampled_at), key.sampled ? lanes * (horizon - exact) : 0, stride, used}};
 }
 
 RecordingKey Engine::key_of(const Generation& g, const Chunk& chunk, std::int32_t batch,
@@ -180,7 +199,7 @@ Recorded* Engine::record(const Generation& g, const RecordingKey& key) {
 }
 
 /// The operations of generate(), on batches as large as the key allows.
-void Engine::record_operations(const Generation& g, const Recorded& r) {
+void Engine::record_operations(const Generation& g, Recorded& r) {
   const RecordingKey& key = r.key;
   const Backend& be = net_.backend();
   Recorder& recorder = *net_.backend().recorder();
@@ -199,22 +218,26 @@ void Engine::record_operations(const Generation& g, const Recorded& r) {
   const Levels levels{reinterpret_cast<const double*>(r.in.device + r.at.levels),
                       reinterpret_cast<const std::int32_t*>(r.in.device + r.at.level_count),
                       key.levels};
-  const auto out = [&](std::size_t at) { return reinterpret_cast<float*>(r.out.device + at); };
+  // Samples are read by what forms their statistics.
+  const std::size_t results = key.samples ? r.out.bytes : r.samples_at;
+  std::byte* const to = key.samples ? r.out.device : recorder.results(r.out, results);
+  r.on_host = to == r.out.host;
+  const auto out = [&](std::size_t at) { return reinterpret_cast<float*>(to + at); };
   float* const kept = key.samples ? out(r.samples_at) : static_cast<float*>(r.kept);
   const std::int32_t horizon = key.horizon(patch_);
   PatchShape shape{patch_, net_.config().components, key.patches > 1 ? patch_ : key.last_steps};
   const std::int32_t exact = key.exact ? shape.steps : 0;
 
-  recorder.copy_in(r.in, r.at.bytes);
-  be.scale(context, net_.scaler_spec(), r.in.device + r.at.x,
-           reinterpret_cast<const std::uint8_t*>(r.in.device + r.at.mask), w.context_state,
-           {w.act.scaled, w.loc, w.scale, w.context_loc, w.context_scale});
+  recorder.copy_in_and_scale(r.in, r.at.bytes, context, net_.scaler_spec(), r.in.device + r.at.x,
+                             reinterpret_cast<const std::uint8_t*>(r.in.device + r.at.mask),
+                             w.context_state,
+                             {w.act.scaled, w.loc, w.scale, w.context_loc, w.context_scale});
   Activations a = w.act;
   a.params = w.context_params;
-  net_.forward(context, last, w.rotary, w.kv, a, shape.steps);
+  net_.forward(context, last, w.rotary, w.kv, a, shape.steps, nullptr, key.exact);
   if (key.exact) {
-    recorder.exact_statistics(last, shape, w.context_params, w.context_loc, w.context_scale, levels,
-                              out(0));
+    recorder.exact_statistics(last, shape, net_.raw_output(), w.context_params, w.context_loc,
+                              w.context_scale, levels, out(0));
   }
   for (std::int32_t pass = 0; pass < key.passes; ++pass) {
     for (std::int32_t patch = 0; patch < key.patches; ++patch) {
@@ -248,8 +271,7 @@ void Engine::record_operations(const Generation& g, const Recorded& r) {
     recorder.sample_statistics(last, kept, horizon, exact, key.trajectories, levels,
                                out(r.sampled_at));
   }
-  const std::size_t results = key.samples ? r.out.bytes : r.samples_at;
-  if (results > 0) recorder.copy_out(r.out, results);
+  if (!r.on_host && results > 0) recorder.copy_out(r.out, results);
 }
 
 void Engine::write_inputs(const Generation& g, std::int32_t batch, const WantedStatistics& wanted,

@@ -213,6 +213,7 @@ struct Forecaster::Impl {
     generation.cached = options.decode == Decode::cached;
     generation.seed = options.seed;
     generation.align = options.align;
+    generation.time_device = options.time_device;
     engine.run(series, generation, limits, collector);
   }
 

@@ -50,6 +50,7 @@ struct Recorded {
   Mirror in, out;
   std::size_t sampled_at = 0, samples_at = 0;  // in `out`; exact statistics come first
   void* kept = nullptr;                        // trajectories, where nobody wants to see them
+  bool on_host = false;                        // operations write results to the host's side
   std::unique_ptr<Recorder::Recording> recording;
   std::uint64_t used = 0;
 

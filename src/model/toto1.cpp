@@ -178,7 +178,7 @@ void Toto1::for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& 
 
 void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
                     const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,
-                    const LayerObserver* observer) const {
+                    const LayerObserver* observer, bool raw) const {
   const Backend& be = *backend_;
   const std::int32_t heads = config_.num_heads;
   const std::int32_t d = config_.head_dim();
@@ -187,7 +187,7 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
   const bool context = &all != &last;
   if (stack_ != nullptr && context && (observer == nullptr || !*observer) &&
       be.stack(stack_, all, last, rotary, kv, a.scaled, a.hidden, a.last)) {
-    head(a, all, steps);
+    head(a, all, steps, raw);
     return;
   }
   be.linear(embed_, a.scaled, a.hidden, all.all_rows(), Epilogue::store);
@@ -220,10 +220,10 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
     if (observer != nullptr && *observer) (*observer)(i, hidden, batch == &last);
   }
   if (batch == &all) be.gather_last(all, hidden, a.last, width);
-  head(a, all, steps);
+  head(a, all, steps, raw);
 }
 
-void Toto1::head(const Activations& a, const Batch& all, std::int32_t steps) const {
+void Toto1::head(const Activations& a, const Batch& all, std::int32_t steps, bool raw) const {
   const std::int32_t k = config_.components;
   if (execution_.fold_head) {
     Matrix asked = head_;
@@ -235,6 +235,7 @@ void Toto1::head(const Activations& a, const Batch& all, std::int32_t steps) con
     backend_->linear(asked, a.last, a.unembedded, all.all_lanes(), Epilogue::store);
     backend_->linear(head_, a.unembedded, a.params, all.all_lanes(steps), Epilogue::store);
   }
+  if (raw) return;
   backend_->distribution(a.params, all.all_lanes(steps), k, config_.head == HeadKind::mixture);
 }
 

@@ -49,12 +49,17 @@ class Toto1 {
   Toto1& operator=(const Toto1&) = delete;
 
   /// Spec A5-A8 and A10 over `a.scaled`: appends keys and values to `kv` (one entry for each time
-  /// layer) and leaves the parameters of the first `steps` steps of the next patch in `a.params`.
+  /// layer) and leaves the parameters of the first `steps` steps of the next patch in `a.params`, or
+  /// if it is to leave them `raw` what they are formed of.
   /// `last` describes the last tokens of `all` (same blocks and lanes, one token each, with their
   /// ids).
   void forward(const Batch& all, const Batch& last, const Rotary& rotary,
                const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,
-               const LayerObserver* observer = nullptr) const;
+               const LayerObserver* observer = nullptr, bool raw = false) const;
+  /// What it leaves then.
+  [[nodiscard]] HeadOutput raw_output() const {
+    return config_.head == HeadKind::mixture ? HeadOutput::mixture : HeadOutput::single;
+  }
 
   [[nodiscard]] const Toto1Config& config() const { return config_; }
   [[nodiscard]] const Execution& execution() const { return execution_; }
@@ -70,7 +75,7 @@ class Toto1 {
   void load_head(const WeightTable& weights);
   void load_labels(const WeightTable& weights);
   const void* upload_vector(std::span<const float> values);
-  void head(const Activations& a, const Batch& all, std::int32_t steps) const;
+  void head(const Activations& a, const Batch& all, std::int32_t steps, bool raw) const;
 
   Toto1Config config_;
   Execution execution_;

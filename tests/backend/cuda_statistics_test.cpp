@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>
@@ -193,7 +194,7 @@ Found play(Recorder& recorder, std::int32_t lanes, std::int32_t steps,
   recorder.copy_in(in, in.bytes);
   operation(most, at, reinterpret_cast<float*>(out.device));
   recorder.copy_out(out, out.bytes);
-  recorder.play(*recorder.end());
+  recorder.play(*recorder.end(), false, {});
 
   Found found(wanted / stride);
   for (Index i = 0; i < room; ++i) {
@@ -241,7 +242,7 @@ struct Cells {
     const Memory p(be, params), l(be, loc), s(be, scale);
     Recorder& r = *be.recorder();
     return toto::play(r, lanes, steps, levels, [&](const Batch& b, const Levels& at, float* out) {
-      r.exact_statistics(b, shape, p.at(), l.at(), s.at(), at, out);
+      r.exact_statistics(b, shape, HeadOutput::parameters, p.at(), l.at(), s.at(), at, out);
     });
   }
 };
@@ -371,6 +372,41 @@ TEST_F(CudaStatistics, OfAStepDoNotDependOnTheNumberOfSteps) {
     }
     for (Index i = 0; i < many.size(); ++i) {
       ASSERT_EQ(differential::compare_bits("step", many[i], few[i % few.size()]), "") << i;
+    }
+  }
+}
+
+// What a head leaves becomes parameters on the way, with the bits of the operation for that.
+TEST_F(CudaStatistics, FormParametersAsDistributionDoes) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> noise(0, 3);
+  for (const auto& [lanes, steps] : {std::pair{2, 5}, std::pair{40, 33}}) {  // few and many steps
+    for (const int components : {1, 3, 24, 32}) {
+      for (const HeadOutput head : {HeadOutput::mixture, HeadOutput::single}) {
+        const PatchShape shape{steps + 1, components, steps};
+        const std::int32_t cells = lanes * steps;
+        std::vector<float> raw(static_cast<Index>((cells + steps) * 4 * components));
+        for (float& v : raw) v = noise(random);
+        const std::vector<float> loc(static_cast<Index>((lanes + 1) * shape.patch), 2.0F);
+        const std::vector<float> scale(loc.size(), 0.5F);
+        const Memory before(*backend_, raw), now(*backend_, raw);
+        const Memory l(*backend_, loc), s(*backend_, scale);
+        backend_->distribution(before.at(), cells, components, head == HeadOutput::mixture);
+        const auto found = [&](HeadOutput left, const Memory& params) {
+          Recorder& r = *backend_->recorder();
+          return toto::play(r, lanes, steps, kLevels,
+                            [&](const Batch& b, const Levels& at, float* out) {
+                              r.exact_statistics(b, shape, left, params.at(), l.at(), s.at(), at,
+                                                 out);
+                            });
+        };
+        const Found expected = found(HeadOutput::parameters, before);
+        const Found formed = found(head, now);
+        for (Index i = 0; i < expected.size(); ++i) {
+          ASSERT_EQ(differential::compare_bits("step", formed[i], expected[i]), "") << i;
+        }
+        EXPECT_EQ(differential::compare_bits("parameters", now.read(), before.read()), "");
+      }
     }
   }
 }

@@ -81,15 +81,20 @@ class NeverRecords : public SmallDevice, public Recorder {
   void begin() override { unexpected(); }
   std::unique_ptr<Recording> end() override { unexpected(); }
   void abandon() noexcept override {}
-  double play(const Recording&) override { unexpected(); }
+  double play(const Recording&, bool, std::span<const Awaited>) override { unexpected(); }
   void copy_in(const Mirror&, std::size_t) override { unexpected(); }
+  void copy_in_and_scale(const Mirror&, std::size_t, const Batch&, const ScalerSpec&, const void*,
+                         const std::uint8_t*, ScalerState*, const ScalerOutputs&) override {
+    unexpected();
+  }
   void copy_out(const Mirror&, std::size_t) override { unexpected(); }
   void keep(const Batch&, const Batch&, const PatchShape&, const void*, float*, std::int32_t,
             std::int32_t) override {
     unexpected();
   }
-  void exact_statistics(const Batch&, const PatchShape&, const void*, const void*, const void*,
-                        const Levels&, float*) override {
+  std::byte* results(const Mirror&, std::size_t) const override { unexpected(); }
+  void exact_statistics(const Batch&, const PatchShape&, HeadOutput, void*, const void*,
+                        const void*, const Levels&, float*) override {
     unexpected();
   }
   void sample_statistics(const Batch&, const float*, std::int32_t, std::int32_t, std::int32_t,

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -149,15 +150,32 @@ class RecordingBackend final : public FaultyBackend, public Recorder {
     recording_ = false;
     operations_.clear();
   }
-  double play(const Recording& recording) override {
+  double play(const Recording& recording, bool timed,
+              std::span<const Awaited> awaited) override {
     if (on_play) on_play();
+    const auto for_each_word = [&](const auto& visit) {
+      for (const Awaited& a : awaited) {
+        for (std::size_t i = 0; i < a.cells * a.used; ++i) {
+          visit(a.first[i / a.used * a.stride + i % a.used]);
+        }
+      }
+    };
+    static constexpr std::uint32_t kUnwritten = 0xFFFFFFFFU;
+    for_each_word([](float& word) { word = std::bit_cast<float>(kUnwritten); });
     playing_ = true;
     for (const auto& operation : static_cast<const Operations&>(recording).all) operation();
     playing_ = false;
-    return 1e-6;
+    for_each_word([](float word) { EXPECT_NE(std::bit_cast<std::uint32_t>(word), kUnwritten); });
+    return timed ? 1e-6 : 0;
   }
   void copy_in(const Mirror& mirror, std::size_t bytes) override {
     take([=] { std::memcpy(mirror.device, mirror.host, bytes); });
+  }
+  void copy_in_and_scale(const Mirror& mirror, std::size_t bytes, const Batch& batch,
+                         const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
+                         ScalerState* state, const ScalerOutputs& to) override {
+    copy_in(mirror, bytes);
+    scale(batch, spec, x, mask, state, to);
   }
   void copy_out(const Mirror& mirror, std::size_t bytes) override {
     take([=] { std::memcpy(mirror.host, mirror.device, bytes); });
@@ -172,10 +190,17 @@ class RecordingBackend final : public FaultyBackend, public Recorder {
       }
     });
   }
-  void exact_statistics(const Batch& batch, const PatchShape& shape, const void* params,
+  [[nodiscard]] std::byte* results(const Mirror& mirror, std::size_t bytes) const override {
+    return bytes < 4096 ? mirror.host : mirror.device;
+  }
+  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
                         const void* loc, const void* scale, const Levels& levels,
                         float* out) override {
     take([=, this] {
+      if (head != HeadOutput::parameters) {
+        Base::distribution(params, now(batch).lanes * shape.steps, shape.components,
+                           head == HeadOutput::mixture);
+      }
       const std::size_t each = 4 * static_cast<std::size_t>(shape.components);
       const std::int32_t cells = now(batch).lanes * shape.steps;
       for (std::int32_t i = 0; i < cells; ++i) {

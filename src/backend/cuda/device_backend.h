@@ -88,12 +88,16 @@ class DeviceBackend final : public Backend, public Recorder {
   void begin() override;
   [[nodiscard]] std::unique_ptr<Recording> end() override;
   void abandon() noexcept override;
-  double play(const Recording& recording) override;
+  double play(const Recording& recording, bool timed, std::span<const Awaited> awaited) override;
   void copy_in(const Mirror& mirror, std::size_t bytes) override;
+  void copy_in_and_scale(const Mirror& mirror, std::size_t bytes, const Batch& batch,
+                         const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
+                         ScalerState* state, const ScalerOutputs& to) override;
+  [[nodiscard]] std::byte* results(const Mirror& mirror, std::size_t bytes) const override;
   void copy_out(const Mirror& mirror, std::size_t bytes) override;
   void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
             float* kept, std::int32_t horizon, std::int32_t samples) override;
-  void exact_statistics(const Batch& batch, const PatchShape& shape, const void* params,
+  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
                         const void* loc, const void* scale, const Levels& levels,
                         float* out) override;
   void sample_statistics(const Batch& source, const float* kept, std::int32_t horizon,
@@ -118,6 +122,8 @@ class DeviceBackend final : public Backend, public Recorder {
   /// one operation are there together, for the least recently used goes.
   [[nodiscard]] Extent extent(const Batch& batch) const;
   void predict(const Batch& batch, const Batch* shared, const Prediction& p) const;
+  /// Until a word of the host's is another one than kNothing, or everything on the device has ended.
+  void await(float& word) const;
   void wait() const;
 
   CudaWeights type_;

@@ -2,6 +2,8 @@
 // The operations of the seam, and recordings of them as CUDA graphs.
 #ifdef TOTO_CUDA
 #include <algorithm>
+#include <atomic>
+#include <bit>
 
 #include "backend/cuda/device_backend.h"
 #include "toto/error.hpp"
@@ -11,6 +13,9 @@ namespace {
 
 const float* floats(const void* p) { return static_cast<const float*>(p); }
 float* floats(void* p) { return static_cast<float*>(p); }
+
+/// A word that no result is: the NaN of arithmetic is another one.
+constexpr std::uint32_t kNothing = 0xFFFFFFFFU;
 
 /// A captured graph, ready to be launched.
 class Graph final : public Recorder::Recording {
@@ -107,7 +112,21 @@ Extent DeviceBackend::extent(const Batch& batch) const {
 void DeviceBackend::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
                           const std::uint8_t* mask, ScalerState* state,
                           const ScalerOutputs& to) const {
-  cuda::scale(extent(batch), spec, floats(x), mask, state, to, stream_);
+  cuda::scale(extent(batch), spec, floats(x), mask, state, to, {}, stream_);
+}
+
+void DeviceBackend::copy_in_and_scale(const Mirror& mirror, std::size_t bytes, const Batch& batch,
+                                      const ScalerSpec& spec, const void* x,
+                                      const std::uint8_t* mask, ScalerState* state,
+                                      const ScalerOutputs& to) {
+  const Extent e = extent(batch);
+  Arrival arrival;
+  if (bytes * static_cast<std::size_t>(e.lanes) <= kMostArrival && bytes % 16 == 0) {
+    arrival = {mirror.device, mirror.host, bytes};
+  } else {
+    copy(mirror.device, mirror.host, bytes);
+  }
+  cuda::scale(e, spec, floats(x), mask, state, to, arrival, stream_);
 }
 
 void DeviceBackend::repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
@@ -163,7 +182,7 @@ bool DeviceBackend::stack(const void* stack, const Batch& all, const Batch& last
   }
   const LiveBatch* const rows = extent(all).live;
   layers.run(
-      {rows, extent(last).live, rotary, kv, floats(layers.embeds() ? scaled : hidden), floats(y)},
+      {rows, extent(last).live, all.rows, rotary, kv, floats(layers.embeds() ? scaled : hidden), floats(y)},
       stream_);
   return true;
 }
@@ -275,12 +294,42 @@ void DeviceBackend::abandon() noexcept {
   cudaGetLastError();
 }
 
-double DeviceBackend::play(const Recording& recording) {
+void DeviceBackend::await(float& word) const {
+  // Asking the driver takes it a microsecond, in which nobody looks at the word.
+  constexpr std::uint32_t kSeldom = 1U << 16;
+  const auto bits = [&] {
+    return std::bit_cast<std::uint32_t>(std::atomic_ref(word).load(std::memory_order_acquire));
+  };
+  for (std::uint32_t asked = 1; bits() == kNothing; ++asked) {
+    if (asked % kSeldom != 0) continue;
+    const cudaError_t status = cudaStreamQuery(stream_.stream);
+    if (status == cudaSuccess) return;
+    if (status != cudaErrorNotReady) check(status, "waiting for the device");
+  }
+}
+
+double DeviceBackend::play(const Recording& recording, bool timed,
+                           std::span<const Awaited> awaited) {
   const auto& graph = static_cast<const Graph&>(recording);
-  check(cudaEventRecord(first_, stream_.stream), "event");
+  const bool looks = !timed && std::any_of(awaited.begin(), awaited.end(),
+                                           [](const Awaited& a) { return a.cells * a.used > 0; });
+  const auto for_each_word = [&](const auto& visit) {
+    for (const Awaited& a : awaited) {
+      for (std::size_t cell = 0; cell < a.cells; ++cell) {
+        for (std::size_t i = 0; i < a.used; ++i) visit(a.first[cell * a.stride + i]);
+      }
+    }
+  };
+  if (looks) for_each_word([](float& word) { word = std::bit_cast<float>(kNothing); });
+  if (timed) check(cudaEventRecord(first_, stream_.stream), "event");
   check(cudaGraphLaunch(graph.ready(), stream_.stream), "graph launch");
-  check(cudaEventRecord(last_, stream_.stream), "event");
+  if (looks) {
+    for_each_word([&](float& word) { await(word); });
+    return 0;
+  }
+  if (timed) check(cudaEventRecord(last_, stream_.stream), "event");
   check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
+  if (!timed) return 0;
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, first_, last_), "event");
   return static_cast<double>(milliseconds) * 1e-3;
@@ -298,6 +347,10 @@ void DeviceBackend::copy_in(const Mirror& mirror, std::size_t bytes) {
   copy(mirror.device, mirror.host, bytes);
 }
 
+std::byte* DeviceBackend::results(const Mirror& mirror, std::size_t bytes) const {
+  return bytes <= kFewBytes ? mirror.host : mirror.device;
+}
+
 void DeviceBackend::copy_out(const Mirror& mirror, std::size_t bytes) {
   copy(mirror.host, mirror.device, bytes);
 }
@@ -307,11 +360,11 @@ void DeviceBackend::keep(const Batch& batch, const Batch& source, const PatchSha
   cuda::keep(extent(batch), extent(source).live, shape, floats(y), kept, horizon, samples, stream_);
 }
 
-void DeviceBackend::exact_statistics(const Batch& batch, const PatchShape& shape,
-                                     const void* params, const void* loc, const void* scale,
+void DeviceBackend::exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head,
+                                     void* params, const void* loc, const void* scale,
                                      const Levels& levels, float* out) {
-  cuda::exact_statistics(extent(batch), shape, floats(params), floats(loc), floats(scale), levels,
-                         out, stream_);
+  cuda::exact_statistics(extent(batch), shape, head, floats(params), floats(loc), floats(scale),
+                         levels, out, stream_);
 }
 
 void DeviceBackend::sample_statistics(const Batch& source, const float* kept, std::int32_t horizon,

@@ -30,6 +30,15 @@ static_assert(sizeof(Component) / sizeof(double) % 2 == 1);
 struct Expansion {
   double x, logit, radius;  // as in mixture::Point
   double slope, c2, c3, c4;
+  double target;  // the logit that is looked for
+};
+
+/// A level of the distribution, and what is known of it whatever the mixture.
+struct Level {
+  double q;
+  double target;  // its logit
+  double odds;    // (1 - q) / q
+  double reach;   // as mixture::reach_of_bracket(), rounded outwards
 };
 
 __device__ inline double inverse(double v) { return student_t::quotient(1, v); }
@@ -62,11 +71,23 @@ __device__ inline mixture::Step step_to(const Expansion& at, double logit) {
   return {y, fma(y, c2 + c3 + c4, y), static_cast<double>(ratio)};
 }
 
-__device__ __noinline__ inline double log_of_ratio(double a, double b) { return log(a / b); }
+/// Likewise: it was formed before.
+__device__ inline double logit_of(const Expansion& at, double /*q*/) { return at.target; }
 
-/// Likewise.
-__device__ inline double logit_of(const Expansion& /*unused*/, double q) {
-  return log_of_ratio(q, 1 - q);
+__device__ inline Level level_of(double q) {
+  constexpr double kMargin = 1 + 1e-9;  // for the rounding of what is compared with it
+  const double odds = (1 - q) * inverse(q);
+  return {q, -log(odds), odds, (2 * q - 1) * inverse_root(2 * q * (1 - q)) * kMargin};
+}
+
+/// log(a / b), which mostly lie close together.
+__device__ inline double log_of_ratio(double a, double b) {
+  const double d = (a - b) * inverse(b);
+  if (!(fabs(d) < 0x1p-7)) return log(a / b);
+  double sum = -1.0 / 8;
+#pragma unroll
+  for (int n = 7; n > 0; --n) sum = fma(sum, d, (n % 2 == 0 ? -1.0 : 1.0) / n);
+  return sum * d;
 }
 
 /// Where many degrees of freedom make the series in v slow: seldom.
@@ -113,9 +134,9 @@ __device__ inline void sums_of_warp(const double (&v)[6], int lane, double* to) 
   __syncwarp();
 }
 
-/// The mixture at x. `sums` is the warp's own, [6].
+/// The mixture at x, where a level is looked for. `sums` is the warp's own, [6].
 __device__ __noinline__ inline Expansion evaluate(const Component* all, int count, double* sums,
-                                                  double x) {
+                                                  const Level& level, double x) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const Component& own = all[lane];
   double v[6] = {};
@@ -175,7 +196,8 @@ __device__ __noinline__ inline Expansion evaluate(const Component* all, int coun
   }
   Expansion at;
   at.x = x;
-  at.logit = log_of_ratio(lower, upper);
+  at.target = level.target;
+  at.logit = level.target + log_of_ratio(lower * level.odds, upper);
   at.radius = static_cast<double>(rough::root(radius2));
   at.slope = inverse(d[0][0] - d[1][0]);
   const double a2 = (d[0][1] - d[1][1]) * (at.slope * (1.0 / 2));
@@ -190,14 +212,11 @@ __device__ __noinline__ inline Expansion evaluate(const Component* all, int coun
 /// Floats in the order of integers, and back.
 __device__ inline int ordered(int bits) { return bits ^ ((bits >> 31) & 0x7fffffff); }
 
-/// As Mixture::bracket() and mixture::reach_of_bracket(), rounded outwards, by a warp whose lanes
-/// have a component each, or none.
-__device__ inline mixture::Bracket bracket(bool there, double loc, double scale, double q) {
+/// As Mixture::bracket(), rounded outwards, by a warp whose lanes have a component each, or none.
+__device__ inline mixture::Bracket bracket(bool there, double loc, double scale, double reach) {
   int low = INT_MAX;
   int high = INT_MIN;
   if (there) {
-    constexpr double kMargin = 1 + 1e-9;  // for the rounding of what is compared with it
-    const double reach = (2 * q - 1) * inverse_root(2 * q * (1 - q)) * kMargin;
     const double far = loc + reach * scale;
     low = ordered(__float_as_int(__double2float_rd(fmin(loc, far))));
     high = ordered(__float_as_int(__double2float_ru(fmax(loc, far))));

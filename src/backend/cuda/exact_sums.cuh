@@ -8,6 +8,8 @@
 #include <climits>
 #include <cstdint>
 
+#include "backend/cuda/warp.cuh"
+
 namespace toto::cuda {
 
 /// Powers of two that values lie between: all are multiples of 2^low and below 2^high.
@@ -27,7 +29,7 @@ struct Powers {
 };
 
 /// Warps of a block of threads at most.
-inline constexpr int kMostScanWarps = 8;
+inline constexpr int kMostScanWarps = 16;
 
 /// What the warps of a block tell each other.
 struct ScanShared {
@@ -49,12 +51,10 @@ __device__ inline bool sums_are_exact(const Powers& own, std::int32_t n, ScanSha
     s.high[warp] = high;
   }
   __syncthreads();
-  int least = INT_MAX;
-  int most = INT_MIN;
-  for (int i = 0; i < static_cast<int>(blockDim.x) / 32; ++i) {
-    least = min(least, s.low[i]);
-    most = max(most, s.high[i]);
-  }
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool there = lane < static_cast<int>(blockDim.x) / 32;
+  const int least = __reduce_min_sync(~0U, there ? s.low[lane] : INT_MAX);
+  const int most = __reduce_max_sync(~0U, there ? s.high[lane] : INT_MIN);
   const int longer = 32 - __clz(n);  // 2^longer > n
   return most == INT_MIN || (most < INT_MAX / 2 && most + longer - least <= kBits);
 }
@@ -90,12 +90,9 @@ __device__ inline void run_up_exact(double* sum, std::int32_t* counts, std::int3
     s.count[thread / 32] = number_up_to;
   }
   __syncthreads();
-  double running = up_to - total;
-  count += number_up_to - number;
-  for (int i = 0; i < thread / 32; ++i) {
-    running += s.sum[i];
-    count += s.count[i];
-  }
+  const bool before = lane < thread / 32;
+  double running = up_to - total + sum_of_lanes(before ? s.sum[lane] : 0);
+  count += number_up_to - number + __reduce_add_sync(~0U, before ? s.count[lane] : 0);
   for (std::int32_t i = first; i < end; ++i) {
     sum[i] = running += sum[i];
     counts[i] = count += counts[i];

@@ -115,16 +115,26 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   constexpr int kFours = kNormedWidth / 128;
   float4 gains[kFours];
   __shared__ float inverse[kFewRows];  // of the roots of rows that are to be normed
+  __shared__ float biases[kOutputs];
   if (gain != nullptr) load_part(gains, gain);
+  for (int o = static_cast<int>(threadIdx.x); o < kOutputs; o += static_cast<int>(blockDim.x)) {
+    biases[o] = bias != nullptr && out0 + o < out ? bias[out0 + o] : 0;
+  }
+  // Rows that nobody can ask for are zero; others are read without waiting for how many there are.
+  const std::int32_t most = min(count.count, kFewRows);
+  for (int s = warp; s < slices; s += warps) {
+    for (int i = most * kQuads + lane; i < kFewRows * kQuads; i += 32) {
+      const float4 zero{0, 0, 0, 0};
+      *reinterpret_cast<float4*>(xs + (s * kFewRows + i / kQuads) * kPitch + i % kQuads * 4) = zero;
+    }
+  }
   begin_kernel();
   const std::int32_t rows = live_rows(count);
-  for (int row = warp; gain != nullptr && row < kFewRows; row += warps) {
-    float4 v[kFours] = {};
-    if (row < rows) {
-      load_part(v, x + std::int64_t{row} * in);
-      const float own = norm_part(v, gains);
-      if (lane == 0) inverse[row] = own;
-    }
+  for (int row = warp; gain != nullptr && row < most; row += warps) {
+    float4 v[kFours];
+    load_part(v, x + std::int64_t{row} * in);
+    const float own = norm_part(v, gains);
+    if (lane == 0) inverse[row] = own;
 #pragma unroll
     for (int i = 0; i < kFours; ++i) {
       const int k = i * 128 + lane * 4;
@@ -132,10 +142,10 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     }
   }
   for (int s = warp; gain == nullptr && s < slices; s += warps) {
-    for (int i = lane; i < kFewRows * kQuads; i += 32) {
+    for (int i = lane; i < most * kQuads; i += 32) {
       const int row = i / kQuads;
       const int k = i % kQuads * 4;
-      const bool inside = row < rows && s * kSlice + k < in;
+      const bool inside = s * kSlice + k < in;
       copy_16(xs + (s * kFewRows + row) * kPitch + k,
               inside ? x + std::int64_t{row} * in + s * kSlice + k : x, inside ? 16 : 0);
     }
@@ -160,9 +170,9 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   const int parts = O == Operands::whole ? slices : (in + kSplitSlice - 1) / kSplitSlice;
   const auto total = [&](int r, int o) {
     float sum = 0;
+#pragma unroll 8
     for (int s = 0; s < parts; ++s) sum += part[(s * kFewRows + r) * kOutputs + o];
-    return __fmaf_rn(sum, gain == nullptr ? 1.0F : inverse[r],
-                     bias == nullptr ? 0.0F : bias[out0 + o]);
+    return __fmaf_rn(sum, gain == nullptr ? 1.0F : inverse[r], biases[o]);
   };
   const bool gated = epilogue == Epilogue::gated;
   const int width = gated ? kOutputs / 2 : kOutputs;

@@ -42,8 +42,16 @@ void time_attention(const Extent& batch, const float* qkv, const KvLayer& kv, vo
 void variate_attention(const Extent& batch, const float* qkv, void* out, bool bf16,
                        std::int32_t heads, std::int32_t d, const Stream& s);
 
+/// What scale() copies to the device first, in which its batch and inputs lie: whole sixteen bytes,
+/// at most kMostArrival for all lanes; 0: nothing.
+struct Arrival {
+  void* device = nullptr;
+  const void* host = nullptr;  // pinned
+  std::size_t bytes = 0;
+};
+inline constexpr std::size_t kMostArrival = std::size_t{16} << 10U;
 void scale(const Extent& batch, const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
-           ScalerState* state, const ScalerOutputs& to, const Stream& s);
+           ScalerState* state, const ScalerOutputs& to, const Arrival& arrival, const Stream& s);
 void repeat_state(const Extent& source, const Extent& batch, const ScalerState* from,
                   ScalerState* to, const Stream& s);
 
@@ -66,7 +74,7 @@ void inject(const Extent& batch, const PatchShape& shape, const float* covariate
 
 void keep(const Extent& batch, const LiveBatch* source, const PatchShape& shape, const float* y,
           float* kept, std::int32_t horizon, std::int32_t samples, const Stream& s);
-void exact_statistics(const Extent& batch, const PatchShape& shape, const float* params,
+void exact_statistics(const Extent& batch, const PatchShape& shape, HeadOutput head, float* params,
                       const float* loc, const float* scale, const Levels& levels, float* out,
                       const Stream& s);
 void sample_statistics(const Extent& source, const float* kept, std::int32_t horizon,

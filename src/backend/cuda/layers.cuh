@@ -67,6 +67,7 @@ struct Arguments {
   const LayerOnDevice* layers;
   std::int32_t count;
   std::int32_t last_time;  // after its attention only the last tokens go on
+  std::int32_t most_rows;  // there is room for in x
   const LiveBatch* all;
   const LiveBatch* last;
   Rotary rotary;
@@ -99,6 +100,9 @@ enum Wire {
 __host__ __device__ constexpr int set_words(int layers) {
   return layers * kWireWords + kStreamWords;
 }
+
+/// The set of this launch. Once the kernel has begun: one before it may have had the other.
+__device__ inline float* own_wires(const Arguments& a) { return a.wires + *a.set * set_words(a.count); }
 
 __device__ inline float* wire_of(float* wires, int layer, Wire wire) {
   return wires + (kStreamWords + layer * kWireWords + wire);

@@ -35,6 +35,7 @@ class LayerStack {
   struct Call {
     const LiveBatch* all;
     const LiveBatch* last;
+    std::int32_t most_rows;  // of `all`, for which there is room in x
     Rotary rotary;
     std::span<const KvLayer> kv;  // of the time layers
     const float* x;               // [rows][P] if embeds(), else [rows][768]

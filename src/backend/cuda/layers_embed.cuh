@@ -15,7 +15,7 @@ static_assert(kDim / kEmbedded <= kLeastProcessors);
 /// each block its outputs of all rows, with the bits of few_rows_f32.cu. `gain`: of the first norm.
 /// Returns how many rows there are.
 template <typename T>
-__device__ int begin_and_embed(const Arguments& a, const float* gain, float* stream) {
+__device__ int begin_and_embed(const Arguments& a, const float* gain) {
   constexpr int kSlices = kMostEmbedded / kSplitSlice;
   constexpr int kQuads = 2 * kSlices;
   const DeviceMatrix& e = a.embed;
@@ -43,6 +43,7 @@ __device__ int begin_and_embed(const Arguments& a, const float* gain, float* str
   begin_kernel();
   const int rows = a.all->rows;
   if (!works) return rows;
+  float* const stream = own_wires(a);
   const int row = lane / 4;
   const bool there = row < rows;
   float2 sum = {0, 0};
@@ -54,7 +55,7 @@ __device__ int begin_and_embed(const Arguments& a, const float* gain, float* str
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int k = q * 16 + i * 4 + lane % 4;
-        words[i] = there && k < e.in ? __float_as_uint(a.x[row * e.in + k]) : 0;
+        words[i] = row < a.most_rows && k < e.in ? __float_as_uint(a.x[row * e.in + k]) : 0;
       }
       x.set(q, {words[0], words[1], words[2], words[3]});
     }

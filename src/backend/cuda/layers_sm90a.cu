@@ -101,11 +101,12 @@ __device__ void help(Shared<T>& s, const Arguments& a) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (int layer = 0; layer < a.count; ++layer) prefetch(s.vectors[layer], lane, 32);
   begin_kernel();
+  const float* const wires = own_wires(a);
   look_around(s, a);
   __syncwarp();
   asm volatile("bar.arrive 2, %0;" ::"n"(kWorkers + 32) : "memory");
   const int words = set_words(a.count);
-  clear(s.wires == a.wires ? a.wires + words : a.wires, words, lane, 32);
+  clear(wires == a.wires ? a.wires + words : a.wires, words, lane, 32);
 }
 __device__ void await_help() { asm volatile("bar.sync 2, %0;" ::"n"(kWorkers + 32) : "memory"); }
 
@@ -115,7 +116,6 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
   auto& s = *reinterpret_cast<Shared<T>*>(memory);
   if (threadIdx.x == 0) {
     s.ring.initialise(kWorkers / 32);
-    s.wires = a.wires + *a.set * set_words(a.count);
   }
   if (threadIdx.x < static_cast<unsigned>(a.count)) {
     s.vectors[threadIdx.x] = a.layers[threadIdx.x].vectors;
@@ -132,7 +132,9 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
     if (threadIdx.x == kWorkers) stream_weights(s, a);  // does not wait for what ran before
   } else {
     Progress progress;
-    progress.rows = begin_and_embed<T>(a, s.vectors[0].norm[0], s.wires);
+    progress.rows = begin_and_embed<T>(a, s.vectors[0].norm[0]);
+    if (threadIdx.x == 0) s.wires = own_wires(a);
+    sync_workers();
     const int last_rows = a.last->rows;
 #pragma unroll 1
     for (int layer = 0; layer < a.count; ++layer) {
@@ -173,11 +175,14 @@ bool fits(const Matrix& m, Product p, CudaWeights type) {
          w.bias != nullptr && w.stored == outs(p) && w.in == ins(p) && w.pitch == w.in;
 }
 
+/// One processor less than there are, where that is enough: there the kernel before this one runs
+/// while the blocks of this one begin, which take up all of theirs.
 template <typename T>
 void run(const Arguments& arguments, const Stream& s) {
   static_assert(sizeof(Shared<T>) <= Shared<T>::kMostBytes);
   allow_shared_memory<all_layers<T>>(sizeof(Shared<T>));
-  launch_together(all_layers<T>, dim3(static_cast<unsigned>(s.processors)), dim3(kThreads),
+  const int blocks = std::max(s.processors - 1, kLeastProcessors);
+  launch_together(all_layers<T>, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
                   sizeof(Shared<T>), s, arguments);
 }
 
@@ -257,6 +262,7 @@ void LayerStack::run(const Call& call, const Stream& s) const {
   layers::Arguments a{static_cast<const layers::LayerOnDevice*>(layers_),
                       static_cast<std::int32_t>(space_.size()),
                       0,
+                      call.most_rows,
                       call.all,
                       call.last,
                       call.rotary,

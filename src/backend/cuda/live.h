@@ -101,9 +101,12 @@ TOTO_HOST_DEVICE inline std::int32_t find_block(std::int32_t count, std::int32_t
 TOTO_HOST_DEVICE inline std::int32_t block_of_row(const LiveBatch& live, std::int32_t row) {
   return find_block(live.count, row, live.rows, [&](std::int32_t i) { return live.blocks[i].row; });
 }
+TOTO_HOST_DEVICE inline std::int32_t block_of_lane(std::int32_t count, std::int32_t lanes,
+                                                   const Block* blocks, std::int32_t lane) {
+  return find_block(count, lane, lanes, [&](std::int32_t i) { return blocks[i].lane; });
+}
 TOTO_HOST_DEVICE inline std::int32_t block_of_lane(const LiveBatch& live, std::int32_t lane) {
-  return find_block(live.count, lane, live.lanes,
-                    [&](std::int32_t i) { return live.blocks[i].lane; });
+  return block_of_lane(live.count, live.lanes, live.blocks, lane);
 }
 
 }  // namespace toto::cuda

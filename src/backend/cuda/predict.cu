@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spec A10, A11 on the device: distribution parameters and the next patch.
+#include "backend/cuda/distribution.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
 #include "backend/cuda/product.h"
-#include "backend/cuda/warp.cuh"
 #include "core/draw.h"
 
 namespace toto::cuda {
@@ -12,12 +12,10 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kMostRowsOfWarp = 4;
 constexpr std::int32_t kFewDistributions = 512;  // rows
-constexpr float kEpsilon = 0x1p-23F;
 constexpr float kExtreme = 3.40282346638528859812e38F / 2;
 
 /// A10: values that are not finite or of extreme size become 0.
 __device__ float tame(float y) { return isfinite(y) && fabsf(y) < kExtreme ? y : 0.0F; }
-__device__ float softplus(float x) { return x > 20.0F ? x : log1pf(expf(x)); }
 
 /// A warp for each row.
 __global__ void distribution_rows(float* raw, Rows count, std::int32_t components, bool mixture) {
@@ -31,8 +29,8 @@ __global__ void distribution_rows(float* raw, Rows count, std::int32_t component
   float* const weight = df + 3 * components;
   float highest = -INFINITY;
   for (std::int32_t k = lane; k < components; k += 32) {
-    df[k] = 2.0F + fmaxf(softplus(df[k]), kEpsilon);
-    scale[k] = fmaxf(softplus(scale[k]), kEpsilon);
+    df[k] = degrees_of_freedom(df[k]);
+    scale[k] = positive(scale[k]);
     if (!mixture) weight[k] = 1;
     highest = fmaxf(highest, weight[k]);
   }
@@ -79,17 +77,10 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
     if (i >= rows) break;
-    float highest = weight[i];
-#pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2) {
-      highest = fmaxf(highest, __shfl_xor_sync(~0U, highest, offset));
-    }
-    float p = there ? expf(weight[i] - highest) : 0;
-    p /= sum_of_lanes(p);
-    p /= sum_of_lanes(p);
+    const float p = probability(weight[i], there);
     if (!there) continue;
-    at[4 * i * components] = 2.0F + fmaxf(softplus(df[i]), kEpsilon);
-    at[(4 * i + 2) * components] = fmaxf(softplus(scale[i]), kEpsilon);
+    at[4 * i * components] = degrees_of_freedom(df[i]);
+    at[(4 * i + 2) * components] = positive(scale[i]);
     at[(4 * i + 3) * components] = mixture ? p : 1;
   }
 }

@@ -27,47 +27,39 @@ __device__ inline float student_t_quantile(float df, float q) {
   return q < 0.5F ? -t : t;
 }
 
-/// Floats in shared memory for each component of a warp: an odd number, so that those of 32 lanes
-/// lie in different banks.
+/// Floats in shared memory for each component: an odd number, so that those of 32 lanes lie in
+/// different banks.
 inline constexpr int kRoom = student_t::kTerms + 1;
 
-/// This lane's component and its place among the others by location.
+/// A component's place among the others by location.
+struct Place {
+  float below;  // the weight of those before it
+  int before;   // how many they are
+};
+
+/// This lane's component.
 struct Component {
   float df, loc, scale, weight;  // weight: of all weights; 0: there is none
   float inverse_scale, inverse_df, pdf0;
-  float below;  // the weight of those before it
-  int before;   // how many they are
-  float* c;     // [kTerms], in shared memory
+  Place place;
+  const float* c;  // [kTerms], in shared memory
 };
 
-/// `room`: of the warp, [count][kRoom].
-__device__ inline Component component(float df, float loc, float scale, float p, int count,
-                                      float* room) {
+/// The share of a weight in those of all lanes.
+__device__ inline float share(float p) { return __fdividef(p, sum_of_lanes(p)); }
+
+/// Of the component of this lane, of `count` in as many lanes.
+__device__ inline Place place(float loc, float weight, int count) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  Component own;
-  own.c = room + lane * kRoom;
-  own.df = fminf(df, 1e15F);
-  own.loc = loc;
-  own.scale = scale;
-  own.weight = __fdividef(p, sum_of_lanes(p));
-  own.inverse_scale = __fdividef(1.0F, scale);
-  own.inverse_df = __fdividef(1.0F, own.df);
-  own.below = 0;
-  own.before = 0;
+  Place own{0, 0};
 #pragma unroll 4
   for (int j = 0; j < count; ++j) {
-    const float weight = __shfl_sync(~0U, own.weight, j);
+    const float w = __shfl_sync(~0U, weight, j);
     const float other = __shfl_sync(~0U, loc, j);
-    if (weight > 0 && (other < loc || (other == loc && j < lane))) {
-      own.below += weight;
+    if (w > 0 && (other < loc || (other == loc && j < lane))) {
+      own.below += w;
       ++own.before;
     }
-  }
-  constexpr float kInverseSqrt2Pi = 0.39894228F;
-  own.pdf0 = kInverseSqrt2Pi * (1 - 0.25F * own.inverse_df);
-  if (lane < count && own.df < static_cast<float>(student_t::kLargeDf)) {
-    own.pdf0 =
-        __fdividef(0.25F * root(own.df), student_t::series_coefficients(0.5F * own.df, own.c));
   }
   return own;
 }
@@ -123,11 +115,11 @@ __device__ inline float guess(const Component& own, float q) {
   constexpr float kEdge = 1e-6F;
   // The first in order that reaches q; the last one if rounding leaves none.
   const int rank = !(own.weight > 0)             ? 128
-                   : own.below + own.weight >= q ? own.before
-                                                 : 64 - own.before;
+                   : own.place.below + own.weight >= q ? own.place.before
+                                                 : 64 - own.place.before;
   const int best = __reduce_min_sync(~0U, rank);
   const int owner = __ffs(static_cast<int>(__ballot_sync(~0U, rank == best))) - 1;
-  const float inside = __fdividef(q - own.below, own.weight);
+  const float inside = __fdividef(q - own.place.below, own.weight);
   const float x =
       own.loc + own.scale * student_t_quantile(own.df, fminf(fmaxf(inside, kEdge), 1 - kEdge));
   return __shfl_sync(~0U, x, owner);
@@ -156,7 +148,7 @@ __device__ inline float solve(const Component& own, float q, float low, float hi
     const float step = __fdividef(miss, slope);
     const float second = -0.5F * __fdividef(bend, slope) * step;
     x += fabsf(second) < 0.5F ? step + step * second : step;
-    if (fabsf(miss) < 0.03F && fabsf(second) < 0.03F) break;
+    if (fabsf(miss) < 0.06F && fabsf(second) < 0.06F) break;
   }
   return x;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scalers of spec A4 in float64, with the bits of the sequential ones in
-// backend/reference/scaler.h: the running sums are chains, formed by one thread each, but where
-// they are exact (exact_sums.cuh); everything between them (means, increments, divisions, roots) is
-// formed by all threads.
+// backend/reference/scaler.h: running sums are chains, formed by one thread each, but where they are
+// exact (exact_sums.cuh) or of groups; everything between them (means, increments, divisions, roots)
+// is formed by all threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,12 +10,13 @@
 #include "backend/cuda/exact_sums.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
+#include "backend/reference/scaler.h"
 #include "toto/error.hpp"
 
 namespace toto::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 512;
 static_assert(kThreads <= 32 * kMostScanWarps);
 constexpr int kFewThreads = 64;  // for a patch at a time
 constexpr int kUsual = 1024;     // steps in shared memory at a time, if more are not needed
@@ -31,6 +32,10 @@ struct Spec {
 
 /// Room for `most` steps in shared memory.
 struct Chunk {
+  /// Of so many steps: whole sixteens.
+  static constexpr std::size_t bytes(std::int64_t room) {
+    return (static_cast<std::size_t>(room) * kBytes + 15) / 16 * 16;
+  }
   static constexpr int kBytes = 3 * sizeof(double) + sizeof(float) + sizeof(std::int32_t) + 1;
 
   double* sum;
@@ -85,6 +90,56 @@ __device__ T run_up(T* v, std::int32_t n, T sum) {
   return sum;
 }
 
+/// Groups of squares (scaler::sum_of_group()): so many of a patch, which end so.
+struct Groups {
+  std::int32_t patch, of_patch;
+  __device__ explicit Groups(std::int32_t steps)
+      : patch(steps), of_patch((steps + scaler::kGroup - 1) / scaler::kGroup) {}
+  /// Of n steps.
+  [[nodiscard]] __device__ std::int32_t count(std::int32_t n) const { return n / patch * of_patch; }
+  /// The last one of the patch that step i is in.
+  [[nodiscard]] __device__ std::int32_t last(std::int32_t i) const {
+    return (i / patch + 1) * of_patch - 1;
+  }
+};
+static_assert(scaler::kGroup == 32);  // a lane has a term
+
+/// Sums of the groups of n steps, by all warps: of the two values of term(i) to a and b.
+template <typename Term>
+__device__ void sum_groups(const Groups& groups, std::int32_t n, double* a, double* b,
+                           const Term& term) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (std::int32_t g = static_cast<std::int32_t>(threadIdx.x) / 32; g < groups.count(n);
+       g += static_cast<std::int32_t>(blockDim.x) / 32) {
+    const std::int32_t in_patch = g % groups.of_patch * 32 + lane;
+    const bool there = in_patch < groups.patch;
+    double2 v = there ? term(g / groups.of_patch * groups.patch + in_patch) : double2{0, 0};
+    v = {sum_of_lanes(v.x), sum_of_lanes(v.y)};
+    if (lane == 0) {
+      a[g] = v.x;
+      b[g] = v.y;
+    }
+  }
+}
+
+/// Running sums of v from `sum` on, in place and in order, by a warp. Returns the last.
+__device__ double run_up_groups(double* v, std::int32_t count, double sum) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll 1
+  for (std::int32_t base = 0; base < count; base += 32) {
+    const std::int32_t here = min(32, count - base);
+    const double own = lane < here ? v[base + lane] : 0;
+    double up_to = 0;
+#pragma unroll 8
+    for (int i = 0; i < here; ++i) {
+      sum += __shfl_sync(~0U, own, i);
+      if (i == lane) up_to = sum;
+    }
+    if (lane < here) v[base + lane] = up_to;
+  }
+  return sum;
+}
+
 __device__ double larger(double a, double b) { return a < b ? b : a; }
 __device__ double smaller(double a, double b) { return b < a ? b : a; }
 
@@ -133,6 +188,7 @@ __device__ void context_in_chunks(const Chunk& c, std::int32_t most, ScalerState
                                   std::int32_t steps) {
   __shared__ double carried;  // sum, then squares
   __shared__ std::int32_t valid;
+  const Groups groups(spec.patch);
   if (threadIdx.x == 0) carried = 0;
   if (threadIdx.x == 32) valid = 0;
   __syncthreads();
@@ -145,25 +201,26 @@ __device__ void context_in_chunks(const Chunk& c, std::int32_t most, ScalerState
   }
   const double count = larger(valid, 1.0);
   const double mean = nan_to_zero(carried / count);
-  __syncthreads();
-  if (threadIdx.x == 0) carried = 0;
-  __syncthreads();
+  double squares = 0;
   for (std::int32_t base = 0; base < steps; base += most) {
     const std::int32_t n = min(most, steps - base);
-    for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
+    sum_groups(groups, n, c.square, c.m2, [&](std::int32_t i) {
       const double d = static_cast<double>(x[base + i]) - mean;
-      c.square[i] = mask[base + i] != 0 ? d * d : 0;
-    }
+      return double2{mask[base + i] != 0 ? d * d : 0, 0};
+    });
     __syncthreads();
-    if (threadIdx.x == 0) carried = run_up(c.square, n, carried);
+    if (threadIdx.x < 32) squares = run_up_groups(c.square, groups.count(n), squares);
     __syncthreads();
   }
+  if (threadIdx.x == 0) carried = squares;
+  __syncthreads();
   take_global(state, spec, mean, carried / count);
   __syncthreads();
 }
 
-/// Running sums of a chunk, chains by two threads of different warps; `global`: also the squares
-/// about the mean of the first `context` steps, all of which are in this chunk.
+/// Sums of a chunk: of values up to each step; of squares up to each step or, of groups, up to each
+/// of them; `global`: also the squares about the mean of the
+/// first `context` steps, all of which are in this chunk.
 __device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const Powers& powers,
                      std::int32_t n, bool global, std::int32_t context) {
   __shared__ double squares;
@@ -179,33 +236,86 @@ __device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const
   const auto mean_at = [&](std::int32_t i) {
     return i < 0 ? state.mean : c.sum[i] / larger(c.count[i], 1.0);
   };
+  const auto increment = [&](std::int32_t i) {
+    const auto x = static_cast<double>(c.x[i]);
+    return c.valid[i] != 0 ? (x - mean_at(i - 1)) * (x - mean_at(i)) : 0;
+  };
+  if (spec.kind == ScalerSpec::Kind::causal_step) {
+    for (std::int32_t i = first_thread(); i < n; i += all_threads()) c.m2[i] = increment(i);
+    __syncthreads();
+    if (threadIdx.x == 0) run_up(c.m2, n, state.m2);
+    __syncthreads();
+    return;
+  }
   const double context_count = global && context > 0 ? larger(c.count[context - 1], 1.0) : 1.0;
   const double context_mean =
       global && context > 0 ? nan_to_zero(c.sum[context - 1] / context_count) : 0;
-  for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
-    const bool valid = c.valid[i] != 0;
-    const auto x = static_cast<double>(c.x[i]);
-    c.m2[i] = valid ? (x - mean_at(i - 1)) * (x - mean_at(i)) : 0;
-    const double d = x - context_mean;
-    c.square[i] = valid && i < context ? d * d : 0;
-  }
+  const Groups groups(spec.patch);
+  sum_groups(groups, n, c.m2, c.square, [&](std::int32_t i) {
+    const double d = static_cast<double>(c.x[i]) - context_mean;
+    return double2{increment(i), c.valid[i] != 0 && i < context ? d * d : 0};
+  });
   __syncthreads();
-  if (threadIdx.x == 0) run_up(c.m2, n, state.m2);
-  if (threadIdx.x == 32 && global) squares = run_up(c.square, n, 0.0);
+  const int warp = first_thread() / 32;
+  if (warp == 0) run_up_groups(c.m2, groups.count(n), state.m2);
+  if (warp == 1 && global) {
+    const double total = run_up_groups(c.square, groups.count(n), 0);
+    if (first_thread() % 32 == 0) squares = total;
+  }
   __syncthreads();
   if (global) take_global(state, spec, context_mean, squares / context_count);
 }
 
-/// A block of threads for each lane.
+/// Brings what arrived to where the device keeps it, by the first block of threads, and to `image`
+/// in the shared memory of each.
+__device__ void take_arrival(const Arrival& a, std::byte* image) {
+  constexpr int kAtOnce = 2;
+  auto* const own = reinterpret_cast<uint4*>(image);
+  auto* const device = static_cast<uint4*>(a.device);
+  const auto* const host = static_cast<const uint4*>(a.host);
+  const auto count = static_cast<std::int32_t>(a.bytes / sizeof(uint4));
+#pragma unroll 1
+  for (std::int32_t first = first_thread(); first < count; first += kAtOnce * all_threads()) {
+    uint4 v[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      if (first + j * all_threads() < count) v[j] = host[first + j * all_threads()];
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const std::int32_t i = first + j * all_threads();
+      if (i >= count) break;
+      own[i] = v[j];
+      if (blockIdx.x == 0) device[i] = v[j];
+    }
+  }
+  __syncthreads();
+}
+/// What lies at `p` of the device, in what arrived if anything has.
+template <typename T>
+__device__ const T* arrived(const T* p, const Arrival& a, const std::byte* image) {
+  if (a.bytes == 0) return p;
+  // From the image, not from p: that of a kernel's argument the compiler believes to be global.
+  return reinterpret_cast<const T*>(image + (reinterpret_cast<const std::byte*>(p) -
+                                             static_cast<const std::byte*>(a.device)));
+}
+
+/// A block of threads for each lane. If anything has arrived, live, x and mask lie in it.
 __global__ void __launch_bounds__(kThreads)
     scale_lanes(const LiveBatch* live, Spec spec, const float* x, const std::uint8_t* mask,
-                ScalerState* states, ScalerOutputs to, std::int32_t room) {
+                ScalerState* states, ScalerOutputs to, std::int32_t room, Arrival arrival) {
   extern __shared__ double shared[];
   const Chunk c(shared, room);
   begin_kernel();
+  std::byte* const image = reinterpret_cast<std::byte*>(shared) + Chunk::bytes(room);
+  if (arrival.bytes > 0) take_arrival(arrival, image);
+  live = arrived(live, arrival, image);
+  x = arrived(x, arrival, image);
+  mask = arrived(mask, arrival, image);
   const auto lane = static_cast<std::int32_t>(blockIdx.x);
   if (lane >= live->lanes) return;
-  const Block b = live->blocks[block_of_lane(*live, lane)];
+  const Block* const blocks = arrived(live->blocks, arrival, image);
+  const Block b = blocks[block_of_lane(live->count, live->lanes, blocks, lane)];
   const std::int32_t patch = spec.patch;
   const std::int64_t start =
       (b.row + std::int64_t{lane - b.lane} * b.tokens) * patch;  // of this lane's rows
@@ -227,25 +337,33 @@ __global__ void __launch_bounds__(kThreads)
   const bool causal = spec.kind != ScalerSpec::Kind::global;
   const bool global = b.position == 0 && (!causal || spec.stabilize);
 
-  ScalerState state = states[lane];  // every thread carries its copy
-  if (b.position == 0) {
-    state = {};
+  ScalerState state;  // every thread carries its copy
+  if (b.position > 0) {
+    state = states[lane];
+  } else {
     state.upper = std::numeric_limits<double>::infinity();
     if (global && (steps > most || !causal)) {
       context_in_chunks(c, most, state, spec, x + at, mask + at, context);
     }
   }
+  std::int32_t writer = 0;  // the thread that has the last step
   for (std::int32_t base = 0; base < steps; base += most) {
     const std::int32_t n = min(most, steps - base);
+    writer = (n - 1) % all_threads();
     if (causal) {
       const Powers powers = load(c, x + at + base, mask + at + base, n);
       sums(c, state, spec, powers, n, global && steps <= most, context);
     }
+    const Groups groups(patch);
+    const auto m2_at = [&](std::int32_t i) {
+      return c.m2[spec.kind == ScalerSpec::Kind::causal_step ? i : groups.last(i)];
+    };
     const auto moments = [&](std::int32_t i) {
       const double count = larger(c.count[i], 1.0);
-      const double root = sqrt(c.m2[i] / larger(count - 1, 1.0) + kMinimumScale);
+      const double root = sqrt(m2_at(i) / larger(count - 1, 1.0) + kMinimumScale);
       return double2{c.sum[i] / count, smaller(larger(root, state.lower), state.upper)};
     };
+    double2 end{};
     for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
       // A4.7: the patch's last step speaks for all of it.
       const std::int32_t from =
@@ -254,19 +372,21 @@ __global__ void __launch_bounds__(kThreads)
       const auto loc = static_cast<float>(m.x);
       const auto scale = static_cast<float>(m.y);
       put(labels + base + i, (x[at + base + i] - loc) / scale, loc, scale);
+      end = m;
     }
     if (causal) {
-      const double2 m = moments(n - 1);
+      // Who ends with it has just formed it, and nobody else needs it where no more follows.
+      const double2 m = base + n < steps ? moments(n - 1) : end;
       state.count = c.count[n - 1];
       state.sum = c.sum[n - 1];
-      state.m2 = c.m2[n - 1];
+      state.m2 = m2_at(n - 1);
       state.mean = m.x;
       state.loc = m.x;
       state.scale = m.y;
     }
     __syncthreads();
   }
-  if (threadIdx.x == 0) states[lane] = state;
+  if (first_thread() == writer) states[lane] = state;
 }
 
 __global__ void repeat_states(const LiveBatch* source, const LiveBatch* live,
@@ -282,7 +402,7 @@ __global__ void repeat_states(const LiveBatch* source, const LiveBatch* live,
 }  // namespace
 
 void scale(const Extent& batch, const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
-           ScalerState* state, const ScalerOutputs& to, const Stream& s) {
+           ScalerState* state, const ScalerOutputs& to, const Arrival& arrival, const Stream& s) {
   if (spec.patch > kUsual) {
     throw Error(ExitStatus::usage, "unsupported_model",
                 "the cuda backend has no patches of more than 1024 steps", {}, "use --device cpu");
@@ -296,12 +416,13 @@ void scale(const Extent& batch, const ScalerSpec& spec, const float* x, const st
   const std::int64_t wanted =
       one_token ? spec.patch : std::max<std::int64_t>(kUsual, tokens * spec.patch);
   const auto room = static_cast<std::int32_t>(std::min<std::int64_t>(
-      (wanted + 7) / 8 * 8, (s.shared_bytes - 1024) / Chunk::kBytes / 8 * 8));
-  const std::size_t bytes = static_cast<std::size_t>(room) * Chunk::kBytes;
+      (wanted + 7) / 8 * 8,
+      (s.shared_bytes - 1024 - static_cast<int>(arrival.bytes)) / Chunk::kBytes / 8 * 8));
+  const std::size_t bytes = Chunk::bytes(room) + arrival.bytes;
   allow_shared_memory<scale_lanes>(bytes);
   launch(scale_lanes, dim3(static_cast<unsigned>(batch.lanes)),
          dim3(one_token ? kFewThreads : kThreads), bytes, s, batch.live, device, x, mask, state, to,
-         room);
+         room, arrival);
 }
 
 void repeat_state(const Extent& source, const Extent& batch, const ScalerState* from,

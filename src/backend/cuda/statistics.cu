@@ -3,10 +3,10 @@
 // trajectories.
 #include <type_traits>
 
+#include "backend/cuda/distribution.cuh"
 #include "backend/cuda/exact_mixture.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
-#include "backend/cuda/warp.cuh"
 
 namespace toto::cuda {
 namespace {
@@ -20,12 +20,22 @@ constexpr int kFewBlocks = 28 / kFewWarps;  // of a multiprocessor, which bounds
 constexpr std::int64_t kManyCells = 1024;
 constexpr int kSortThreads = 256;
 
-/// What the warps of a step have in shared memory; after it the components, a double for each
-/// level, and what each warp needs for a rough solution.
+__constant__ double kWeightOnDevice[32] = {
+    student_t::kWeight[0],  student_t::kWeight[1],  student_t::kWeight[2],  student_t::kWeight[3],
+    student_t::kWeight[4],  student_t::kWeight[5],  student_t::kWeight[6],  student_t::kWeight[7],
+    student_t::kWeight[8],  student_t::kWeight[9],  student_t::kWeight[10], student_t::kWeight[11],
+    student_t::kWeight[12], student_t::kWeight[13]};
+static_assert(student_t::kTerms <= 32 && student_t::kWeights == 14);
+
+/// What the warps of a step have in shared memory; after it the components, a level and a double for
+/// each one asked for, and what rough solutions need of each component.
 template <int kWarps>
 struct CellShared {
   double sums[kWarps][6];
   std::int64_t valid;
+  // Of each component:
+  float df[32], scale[32], probability[32];
+  rough::Place places[32];
 };
 
 __device__ double limited_df(float df) {  // NaN stays NaN
@@ -33,104 +43,174 @@ __device__ double limited_df(float df) {  // NaN stays NaN
   return wide > student_t::kMaxDf ? student_t::kMaxDf : wide;
 }
 
-/// Lane k of the warp makes the series of component k ready.
-__device__ void prepare_component(float df, bool there, Component* own) {
-  if (!there) return;
-  own->df = limited_df(df);
-  own->inverse_df = inverse(own->df);
-  own->pdf0 = student_t::prepare(own->df, own->c);
+/// Makes the series of components first, first + step, .. of `count` ready, by a warp whose lanes
+/// have a term of it each: two at a time, for most is waited for. `df`: of the component of this
+/// lane; `shares`: of the alternating term with the lane's number.
+__device__ void prepare_components(double df, double shares, int first, int step, int count,
+                                   Component* all, float* room) {
+  constexpr int kSide = 2;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto at = static_cast<double>(lane);
+#pragma unroll 1
+  for (int j0 = first; j0 < count; j0 += kSide * step) {
+    double m[kSide];
+    double b[kSide];
+#pragma unroll
+    for (int i = 0; i < kSide; ++i) {
+      m[i] = 0.5 * __shfl_sync(~0U, df, min(j0 + i * step, 31));
+      b[i] = lane == 0 ? 1 : student_t::quotient(m[i] - at, m[i] + at);
+    }
+#pragma unroll
+    for (int offset = 1; offset < 32; offset *= 2) {
+#pragma unroll
+      for (int i = 0; i < kSide; ++i) {
+        const double before = __shfl_up_sync(~0U, b[i], offset);
+        if (lane >= offset) b[i] *= before;
+      }
+    }
+    double sum[kSide];
+#pragma unroll
+    for (int i = 0; i < kSide; ++i) {
+      const int alternating = lane - static_cast<int>(ceil(m[i]));
+      const double share = __shfl_sync(~0U, shares, max(alternating, 0));
+      sum[i] = lane >= student_t::kTerms ? 0 : alternating < 0 ? b[i] : b[i] * share;
+      const int j = j0 + i * step;
+      if (j < count && lane < student_t::kTerms) {
+        all[j].c[lane] = sum[i];
+        room[j * rough::kRoom + lane] = static_cast<float>(sum[i]);
+      }
+    }
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) {
+#pragma unroll
+      for (int i = 0; i < kSide; ++i) sum[i] += __shfl_xor_sync(~0U, sum[i], offset);
+    }
+#pragma unroll
+    for (int i = 0; i < kSide; ++i) {
+      if (lane == i && j0 + i * step < count) all[j0 + i * step].pdf0 = sum[i];
+    }
+  }
+  __syncwarp();
+  // The rest by a lane for each of them, and all of it where there are many degrees of freedom.
+  const int j = first + lane * step;
+  const double own = __shfl_sync(~0U, df, min(j, 31));
+  if (j >= count) return;
+  Component& to = all[j];
+  to.df = own;
+  to.inverse_df = inverse(own);
+  to.pdf0 = own < student_t::kLargeDf ? student_t::quotient(0.25 * sqrt(own), to.pdf0)
+                                      : student_t::prepare_large(own, to.c);
 }
 
-/// Lane k of the warp takes the rest of component k; the warp finds what the mixture has in all,
-/// and gives its mean and standard deviation.
-__device__ double2 weigh_components(float df_of, float loc_of, float scale_of, float p_of,
-                                    bool inside, Component* own, std::int64_t& all_valid) {
+/// What a component adds to the moments of its mixture.
+struct Moment {
+  double df, loc, scale, weight;
+};
+
+/// Lane k of the warp takes the rest of component k; the warp finds whether the mixture is one.
+__device__ Moment weigh_components(float df, float loc, float scale, float p, bool inside,
+                                   Component* own, std::int64_t& all_valid) {
   bool valid = true;
-  const auto p = static_cast<double>(p_of);
-  double df = 2;
-  double loc = 0;
-  double scale = 1;
+  const auto wide = static_cast<double>(p);
+  Moment m{2, 0, 1, 0};
   if (p != 0) {
-    df = limited_df(df_of);
-    loc = static_cast<double>(loc_of);
-    scale = static_cast<double>(scale_of);
-    own->loc = loc;
-    own->scale = scale;
-    own->inverse_scale = inverse(scale);
-    valid = p > 0 && df >= 2 && isfinite(loc) && scale > 0 && isfinite(scale) &&
+    m.df = limited_df(df);
+    m.loc = static_cast<double>(loc);
+    m.scale = static_cast<double>(scale);
+    own->loc = m.loc;
+    own->scale = m.scale;
+    own->inverse_scale = inverse(m.scale);
+    valid = p > 0 && m.df >= 2 && isfinite(m.loc) && m.scale > 0 && isfinite(m.scale) &&
             isfinite(own->inverse_scale);
   }
-  const double total = sum_of_lanes(p);
-  const double mean = sum_of_lanes(p == 0 ? 0 : p * loc);
+  const double total = sum_of_lanes(wide);
   valid = __all_sync(~0U, valid) != 0 && total > 0 && isfinite(total);
-  const double inverse_total = inverse(total);
-  const double weight = p * inverse_total;
-  const double center = mean * inverse_total;
-  if (inside) own->weight = weight;
-  double variance = 0;
-  if (p != 0) {
-    const double inner = df > 2 ? scale * scale * (df * inverse(df - 2)) : HUGE_VAL;
-    const double off = loc - center;
-    variance = weight * (inner + off * off);
-  }
-  variance = sum_of_lanes(variance);
+  m.weight = wide * inverse(total);
+  if (inside) own->weight = m.weight;
   all_valid = valid ? 1 : 0;
-  return {mean, sqrt(variance)};
+  return m;
+}
+
+/// Mean and standard deviation. `p`: of the lane's component, before it was divided by all of them.
+__device__ double2 moments_of(const Moment& m, float p) {
+  const double mean = sum_of_lanes(m.weight == 0 ? 0 : static_cast<double>(p) * m.loc);
+  const double center = sum_of_lanes(m.weight == 0 ? 0 : m.weight * m.loc);
+  double variance = 0;
+  if (m.weight != 0) {
+    const double inner = m.df > 2 ? m.scale * m.scale * (m.df * inverse(m.df - 2)) : HUGE_VAL;
+    const double off = m.loc - center;
+    variance = m.weight * (inner + off * off);
+  }
+  return {mean, sqrt(sum_of_lanes(variance))};
 }
 
 /// A block of threads for each step of each lane. What a warp finds does not depend on how many
-/// there are.
+/// there are. `params` [lanes][steps][4][K] are formed here if they are not yet.
+///
+/// Most of the time goes by until an instruction has what the one before gives, so what can go on at
+/// the same time is shared out among warps.
 template <int kWarps>
 __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks : 1)
-    exact_cells(const LiveBatch* live, PatchShape shape, const float* params, const float* locs,
-                const float* scales, Levels levels, float* out) {
+    exact_cells(const LiveBatch* live, PatchShape shape, HeadOutput head, float* params,
+                const float* locs, const float* scales, Levels levels, float* out) {
   extern __shared__ double dynamic[];
+  const std::int32_t count = shape.components;
   auto& shared = *reinterpret_cast<CellShared<kWarps>*>(dynamic);
   auto* const all = reinterpret_cast<Component*>(&shared + 1);
-  auto* const found = reinterpret_cast<double*>(all + shape.components);
-  auto* const rooms = reinterpret_cast<float*>(found + levels.most);
-  begin_kernel();
+  auto* const level = reinterpret_cast<Level*>(all + count);
+  auto* const found = reinterpret_cast<double*>(level + levels.most);
+  auto* const room = reinterpret_cast<float*>(found + levels.most);
   const auto lane = static_cast<std::int32_t>(blockIdx.x) / shape.steps;
   const auto step = static_cast<std::int32_t>(blockIdx.x) % shape.steps;
+  const std::int64_t cell = blockIdx.x;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int k = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t cell = blockIdx.x;
-  const std::int32_t count = shape.components;
-  // All of it comes from far away, so all of it is asked for at once.
-  const float* const at = params + cell * 4 * count + k;
   const bool inside = k < count;
-  const float df = inside ? at[0] : 2;
-  const float loc = inside ? at[count] : 0;
-  const float scale = inside ? at[2 * count] : 1;
-  const float p = inside ? at[3 * count] : 0;
-  const bool there = inside && p != 0;
-  const auto shift = static_cast<double>(locs[std::int64_t{lane} * shape.patch + step]);
-  const auto stretch = static_cast<double>(scales[std::int64_t{lane} * shape.patch + step]);
-  double q = warp < levels.most ? levels.values[warp] : 0.5;
+  float* const at = params + cell * 4 * count + k;
   float* const to = out + cell * (2 + levels.most);
+  const float* const loc_at = locs + (std::int64_t{lane} * shape.patch + step);
+  const float* const scale_at = scales + (std::int64_t{lane} * shape.patch + step);
+  const double shares = kWeightOnDevice[k];
+  // Where there are many warps, the last two have other things to do than to prepare components.
+  const bool prepares = warp < (kWarps == kManyWarps ? kWarps - 2 : kWarps);
+  const bool places = warp == kWarps - 2;
+  const bool weighs = warp == kWarps - 1;
+  begin_kernel();
+  // All of it comes from far away, so all of it is asked for at once.
+  float df = inside ? at[0] : 2;
+  const float loc = inside ? at[count] : 0;
+  float scale = inside ? at[2 * count] : 1;
+  float p = inside ? at[3 * count] : 0;
+  const auto shift = static_cast<double>(*loc_at);
+  const auto stretch = static_cast<double>(*scale_at);
+  const double first_level = k < levels.most ? levels.values[k] : 0.5;
   const std::int32_t level_count = *levels.count;
   if (lane >= live->lanes) return;
 
-  if (warp == kWarps - 1) {
-    const double2 moments = weigh_components(df, loc, scale, p, inside, all + k, shared.valid);
-    if (k == 0) {
-      to[0] = static_cast<float>(moments.x * stretch + shift);
-      to[1] = static_cast<float>(moments.y * stretch);
+  if (head != HeadOutput::parameters) {
+    if (inside && (prepares || weighs)) df = degrees_of_freedom(df);
+    if (inside && weighs) scale = positive(scale);
+    if (places || weighs) {
+      p = head == HeadOutput::mixture ? probability(inside ? p : -INFINITY, inside) : inside ? 1 : 0;
     }
   }
-  if (warp == kWarps - 2) prepare_component(df, there, all + k);
-  rough::Component own;
-  mixture::Bracket ends;
-  double start = 0;
-  const auto begin = [&] {
-    ends = bracket(there, static_cast<double>(loc), static_cast<double>(scale), q);
-    start = static_cast<double>(rough::solve(
-        own, static_cast<float>(q), static_cast<float>(ends.low), static_cast<float>(ends.high)));
-    if (!ends.holds(start)) start = 0.5 * ends.low + 0.5 * ends.high;
-  };
-  if (warp < level_count) {
-    own = rough::component(df, loc, scale, p, count, rooms + warp * count * rough::kRoom);
-    begin();
+  Moment moment{};
+  if (weighs) {
+    moment = weigh_components(df, loc, scale, p, inside, all + k, shared.valid);
+    shared.df[k] = df;
+    shared.scale[k] = scale;
+    shared.probability[k] = p;
+  }
+  if (places) {
+    shared.places[k] = rough::place(loc, rough::share(p), count);
+#pragma unroll 1
+    for (int i = k; i < level_count; i += 32) {
+      level[i] = level_of(i == k ? first_level : levels.values[i]);
+    }
+  }
+  if (prepares) {
+    constexpr int kPreparing = kWarps == kManyWarps ? kWarps - 2 : kWarps;
+    prepare_components(limited_df(df), shares, warp, kPreparing, count, all, room);
   }
   __syncthreads();
   if (shared.valid == 0) {
@@ -139,26 +219,55 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
          i += 32 * kWarps) {
       to[i] = nanf("");
     }
-    return;
   }
-  const auto evaluate_at = [&](double x) { return evaluate(all, count, shared.sums[warp], x); };
+  if (weighs) {
+    if (inside && head != HeadOutput::parameters) {
+      at[0] = df;
+      at[2 * count] = scale;
+      at[3 * count] = p;
+    }
+    const double2 moments = moments_of(moment, p);
+    if (k == 0 && shared.valid != 0) {
+      to[0] = static_cast<float>(moments.x * stretch + shift);
+      to[1] = static_cast<float>(moments.y * stretch);
+    }
+  }
+  if (shared.valid == 0) return;
+  df = fminf(shared.df[k], 1e15F);
+  scale = shared.scale[k];
+  p = shared.probability[k];
+  const rough::Component own{df,
+                             loc,
+                             scale,
+                             rough::share(p),
+                             __fdividef(1.0F, scale),
+                             __fdividef(1.0F, df),
+                             inside ? static_cast<float>(all[k].pdf0) : 0,
+                             shared.places[k],
+                             room + k * rough::kRoom};
 #pragma unroll 1
   for (std::int32_t i = warp; i < level_count; i += kWarps) {
-    if (i != warp) {
-      q = levels.values[i];
-      begin();
-    }
+    const Level& wanted = level[i];
+    const auto evaluate_at = [&](double x) {
+      return evaluate(all, count, shared.sums[warp], wanted, x);
+    };
+    const mixture::Bracket ends = bracket(inside && p != 0, static_cast<double>(loc),
+                                          static_cast<double>(scale), wanted.reach);
+    auto start = static_cast<double>(rough::solve(own, static_cast<float>(wanted.q),
+                                                  static_cast<float>(ends.low),
+                                                  static_cast<float>(ends.high)));
+    if (!ends.holds(start)) start = 0.5 * ends.low + 0.5 * ends.high;
     const Expansion node = evaluate_at(start);
     // There is no better guess than where it starts: outside the bracket, so that it is halved.
     const double x =
-        mixture::solve(q, ends, &node, 1, evaluate_at, [&](double) { return HUGE_VAL; });
+        mixture::solve(wanted.q, ends, &node, 1, evaluate_at, [&](double) { return HUGE_VAL; });
     if (k == 0) found[i] = x;
   }
   __syncthreads();
 #pragma unroll 1
   for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < level_count; i += 32 * kWarps) {
     double last = found[0];
-#pragma unroll 1
+#pragma unroll 4
     for (std::int32_t j = 1; j <= i; ++j) {
       last = found[j] < last ? last : found[j];  // equal but for rounding
     }
@@ -251,7 +360,7 @@ __global__ void __launch_bounds__(kSortThreads)
 
 }  // namespace
 
-void exact_statistics(const Extent& batch, const PatchShape& shape, const float* params,
+void exact_statistics(const Extent& batch, const PatchShape& shape, HeadOutput head, float* params,
                       const float* loc, const float* scale, const Levels& levels, float* out,
                       const Stream& s) {
   const auto cells = std::int64_t{batch.lanes} * shape.steps;
@@ -260,11 +369,11 @@ void exact_statistics(const Extent& batch, const PatchShape& shape, const float*
     const std::size_t bytes =
         sizeof(CellShared<kWarps>) +
         static_cast<std::size_t>(shape.components) * sizeof(Component) +
-        static_cast<std::size_t>(levels.most) * sizeof(double) +
-        static_cast<std::size_t>(kWarps) * shape.components * rough::kRoom * sizeof(float);
+        static_cast<std::size_t>(levels.most) * (sizeof(Level) + sizeof(double)) +
+        static_cast<std::size_t>(shape.components) * rough::kRoom * sizeof(float);
     allow_shared_memory<exact_cells<kWarps>>(bytes);
     launch(exact_cells<kWarps>, dim3(static_cast<unsigned>(cells)), dim3(32 * kWarps), bytes, s,
-           batch.live, shape, params, loc, scale, levels, out);
+           batch.live, shape, head, params, loc, scale, levels, out);
   };
   if (cells < kManyCells) {
     run(std::integral_constant<int, kManyWarps>{});

@@ -29,13 +29,23 @@ __device__ inline std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
-/// Every kernel begins with this: what ran before it has then written all it writes. The next
-/// kernel may be launched already, and waits here in turn.
-__device__ inline void begin_kernel() {
+/// The next kernel may be launched.
+__device__ inline void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+/// Until what ran before this kernel has written all it writes.
+__device__ inline void await_previous() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+/// Every kernel begins with this, or with both: the next one may be launched already, and waits
+/// here in turn.
+__device__ inline void begin_kernel() {
+  let_next_begin();
+  await_previous();
 }
 
 /// Lets a kernel have as much dynamic shared memory as any thread of the process has asked for so
@@ -52,17 +62,24 @@ void allow_shared_memory(std::size_t bytes) {
   allowed = bytes;
 }
 
+inline cudaLaunchAttribute overlapping() {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  return overlap;
+}
+
 template <typename... Parameters, typename... Arguments>
-void launch_as(cudaLaunchAttribute* attribute, void (*kernel)(Parameters...), dim3 grid, dim3 block,
-               std::size_t shared, const Stream& s, Arguments... arguments) {
+void launch_as(cudaLaunchAttribute* attributes, unsigned count, void (*kernel)(Parameters...),
+               dim3 grid, dim3 block, std::size_t shared, const Stream& s, Arguments... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared;
   config.stream = s.stream;
-  config.attrs = attribute;
-  config.numAttrs = attribute != nullptr ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = count;
   check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), "launch");
   ++s.launches;
 }
@@ -70,20 +87,19 @@ void launch_as(cudaLaunchAttribute* attribute, void (*kernel)(Parameters...), di
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared,
             const Stream& s, Arguments... arguments) {
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  launch_as(s.overlap ? &overlap : nullptr, kernel, grid, block, shared, s, arguments...);
+  cudaLaunchAttribute overlap = overlapping();
+  launch_as(&overlap, s.overlap ? 1 : 0, kernel, grid, block, shared, s, arguments...);
 }
 
 /// The same for a kernel whose blocks wait for each other: all of them run at once.
 template <typename... Parameters, typename... Arguments>
 void launch_together(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared,
                      const Stream& s, Arguments... arguments) {
-  cudaLaunchAttribute together{};
-  together.id = cudaLaunchAttributeCooperative;
-  together.val.cooperative = 1;
-  launch_as(&together, kernel, grid, block, shared, s, arguments...);
+  cudaLaunchAttribute both[2] = {overlapping(), {}};
+  both[1].id = cudaLaunchAttributeCooperative;
+  both[1].val.cooperative = 1;
+  launch_as(s.overlap ? both : both + 1, s.overlap ? 2 : 1, kernel, grid, block, shared, s,
+            arguments...);
 }
 #endif
 
