@@ -67,10 +67,10 @@ class Recorder {
   /// Gives up a recording that has begun.
   virtual void abandon() noexcept = 0;
   /// Plays it and waits for its end, or if it is not to be `timed` for what is `awaited`, which is
-  /// there sooner: then that is all it writes to the host. Throws Error device_failed (70). Returns,
-  /// if `timed`, the seconds between its first and its last operation, by the device's clock.
-  virtual double play(const Recording& recording, bool timed,
-                      std::span<const Awaited> awaited) = 0;
+  /// there sooner: then that is all it writes to the host. Throws Error device_failed (70).
+  /// Returns, if `timed`, the seconds between its first and its last operation, by the device's
+  /// clock.
+  virtual double play(const Recording& recording, bool timed, std::span<const Awaited> awaited) = 0;
 
   // --- operations that only recordings have ---
 

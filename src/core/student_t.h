@@ -195,8 +195,6 @@ inline double student_t_upper(double x, double df) {
 }
 
 /// P(T <= x), without cancellation for very negative x. df >= 2.
-inline double student_t_cdf(double x, double df) {
-  return student_t_upper(-x, df);
-}
+inline double student_t_cdf(double x, double df) { return student_t_upper(-x, df); }
 
 }  // namespace toto

@@ -49,10 +49,9 @@ class Toto1 {
   Toto1& operator=(const Toto1&) = delete;
 
   /// Spec A5-A8 and A10 over `a.scaled`: appends keys and values to `kv` (one entry for each time
-  /// layer) and leaves the parameters of the first `steps` steps of the next patch in `a.params`, or
-  /// if it is to leave them `raw` what they are formed of.
-  /// `last` describes the last tokens of `all` (same blocks and lanes, one token each, with their
-  /// ids).
+  /// layer) and leaves the parameters of the first `steps` steps of the next patch in `a.params`,
+  /// or if it is to leave them `raw` what they are formed of. `last` describes the last tokens of
+  /// `all` (same blocks and lanes, one token each, with their ids).
   void forward(const Batch& all, const Batch& last, const Rotary& rotary,
                const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,
                const LayerObserver* observer = nullptr, bool raw = false) const;

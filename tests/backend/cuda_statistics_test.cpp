@@ -394,11 +394,10 @@ TEST_F(CudaStatistics, FormParametersAsDistributionDoes) {
         backend_->distribution(before.at(), cells, components, head == HeadOutput::mixture);
         const auto found = [&](HeadOutput left, const Memory& params) {
           Recorder& r = *backend_->recorder();
-          return toto::play(r, lanes, steps, kLevels,
-                            [&](const Batch& b, const Levels& at, float* out) {
-                              r.exact_statistics(b, shape, left, params.at(), l.at(), s.at(), at,
-                                                 out);
-                            });
+          return toto::play(
+              r, lanes, steps, kLevels, [&](const Batch& b, const Levels& at, float* out) {
+                r.exact_statistics(b, shape, left, params.at(), l.at(), s.at(), at, out);
+              });
         };
         const Found expected = found(HeadOutput::parameters, before);
         const Found formed = found(head, now);

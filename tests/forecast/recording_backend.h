@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -150,8 +150,7 @@ class RecordingBackend final : public FaultyBackend, public Recorder {
     recording_ = false;
     operations_.clear();
   }
-  double play(const Recording& recording, bool timed,
-              std::span<const Awaited> awaited) override {
+  double play(const Recording& recording, bool timed, std::span<const Awaited> awaited) override {
     if (on_play) on_play();
     const auto for_each_word = [&](const auto& visit) {
       for (const Awaited& a : awaited) {

@@ -122,7 +122,8 @@ class DeviceBackend final : public Backend, public Recorder {
   /// one operation are there together, for the least recently used goes.
   [[nodiscard]] Extent extent(const Batch& batch) const;
   void predict(const Batch& batch, const Batch* shared, const Prediction& p) const;
-  /// Until a word of the host's is another one than kNothing, or everything on the device has ended.
+  /// Until a word of the host's is another one than kNothing, or everything on the device has
+  /// ended.
   void await(float& word) const;
   void wait() const;
 

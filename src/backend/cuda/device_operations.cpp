@@ -181,9 +181,9 @@ bool DeviceBackend::stack(const void* stack, const Batch& all, const Batch& last
     if (layers.labels() != nullptr) set_labels(all, layers.labels(), hidden, layers.embed().out);
   }
   const LiveBatch* const rows = extent(all).live;
-  layers.run(
-      {rows, extent(last).live, all.rows, rotary, kv, floats(layers.embeds() ? scaled : hidden), floats(y)},
-      stream_);
+  layers.run({rows, extent(last).live, all.rows, rotary, kv,
+              floats(layers.embeds() ? scaled : hidden), floats(y)},
+             stream_);
   return true;
 }
 

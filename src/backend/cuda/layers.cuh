@@ -102,7 +102,9 @@ __host__ __device__ constexpr int set_words(int layers) {
 }
 
 /// The set of this launch. Once the kernel has begun: one before it may have had the other.
-__device__ inline float* own_wires(const Arguments& a) { return a.wires + *a.set * set_words(a.count); }
+__device__ inline float* own_wires(const Arguments& a) {
+  return a.wires + *a.set * set_words(a.count);
+}
 
 __device__ inline float* wire_of(float* wires, int layer, Wire wire) {
   return wires + (kStreamWords + layer * kWireWords + wire);

@@ -114,9 +114,9 @@ __device__ inline Point evaluate(const Component& own, float x) {
 __device__ inline float guess(const Component& own, float q) {
   constexpr float kEdge = 1e-6F;
   // The first in order that reaches q; the last one if rounding leaves none.
-  const int rank = !(own.weight > 0)             ? 128
+  const int rank = !(own.weight > 0)                   ? 128
                    : own.place.below + own.weight >= q ? own.place.before
-                                                 : 64 - own.place.before;
+                                                       : 64 - own.place.before;
   const int best = __reduce_min_sync(~0U, rank);
   const int owner = __ffs(static_cast<int>(__ballot_sync(~0U, rank == best))) - 1;
   const float inside = __fdividef(q - own.place.below, own.weight);
@@ -148,7 +148,7 @@ __device__ inline float solve(const Component& own, float q, float low, float hi
     const float step = __fdividef(miss, slope);
     const float second = -0.5F * __fdividef(bend, slope) * step;
     x += fabsf(second) < 0.5F ? step + step * second : step;
-    if (fabsf(miss) < 0.06F && fabsf(second) < 0.06F) break;
+    if (fabsf(miss) < 0.1F && fabsf(second) < 0.1F) break;
   }
   return x;
 }

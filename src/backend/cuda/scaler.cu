@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scalers of spec A4 in float64, with the bits of the sequential ones in
-// backend/reference/scaler.h: running sums are chains, formed by one thread each, but where they are
-// exact (exact_sums.cuh) or of groups; everything between them (means, increments, divisions, roots)
-// is formed by all threads.
+// backend/reference/scaler.h: running sums are chains, formed by one thread each, but where they
+// are exact (exact_sums.cuh) or of groups; everything between them (means, increments, divisions,
+// roots) is formed by all threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -36,11 +36,12 @@ struct Chunk {
   static constexpr std::size_t bytes(std::int64_t room) {
     return (static_cast<std::size_t>(room) * kBytes + 15) / 16 * 16;
   }
-  static constexpr int kBytes = 3 * sizeof(double) + sizeof(float) + sizeof(std::int32_t) + 1;
+  static constexpr int kBytes = 4 * sizeof(double) + sizeof(float) + sizeof(std::int32_t) + 1;
 
   double* sum;
   double* m2;
   double* square;
+  double* mean;
   float* x;
   std::int32_t* count;
   std::uint8_t* valid;
@@ -49,7 +50,8 @@ struct Chunk {
       : sum(shared),
         m2(sum + most),
         square(m2 + most),
-        x(reinterpret_cast<float*>(square + most)),
+        mean(square + most),
+        x(reinterpret_cast<float*>(mean + most)),
         count(reinterpret_cast<std::int32_t*>(x + most)),
         valid(reinterpret_cast<std::uint8_t*>(count + most)) {}
 };
@@ -97,10 +99,6 @@ struct Groups {
       : patch(steps), of_patch((steps + scaler::kGroup - 1) / scaler::kGroup) {}
   /// Of n steps.
   [[nodiscard]] __device__ std::int32_t count(std::int32_t n) const { return n / patch * of_patch; }
-  /// The last one of the patch that step i is in.
-  [[nodiscard]] __device__ std::int32_t last(std::int32_t i) const {
-    return (i / patch + 1) * of_patch - 1;
-  }
 };
 static_assert(scaler::kGroup == 32);  // a lane has a term
 
@@ -233,12 +231,14 @@ __device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const
     if (threadIdx.x == 32) run_up(c.count, n, count);
     __syncthreads();
   }
-  const auto mean_at = [&](std::int32_t i) {
-    return i < 0 ? state.mean : c.sum[i] / larger(c.count[i], 1.0);
-  };
+  for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
+    c.mean[i] = c.sum[i] / larger(c.count[i], 1.0);
+  }
+  __syncthreads();
   const auto increment = [&](std::int32_t i) {
     const auto x = static_cast<double>(c.x[i]);
-    return c.valid[i] != 0 ? (x - mean_at(i - 1)) * (x - mean_at(i)) : 0;
+    const double before = i == 0 ? state.mean : c.mean[i - 1];
+    return c.valid[i] != 0 ? (x - before) * (x - c.mean[i]) : 0;
   };
   if (spec.kind == ScalerSpec::Kind::causal_step) {
     for (std::int32_t i = first_thread(); i < n; i += all_threads()) c.m2[i] = increment(i);
@@ -247,9 +247,7 @@ __device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const
     __syncthreads();
     return;
   }
-  const double context_count = global && context > 0 ? larger(c.count[context - 1], 1.0) : 1.0;
-  const double context_mean =
-      global && context > 0 ? nan_to_zero(c.sum[context - 1] / context_count) : 0;
+  const double context_mean = global && context > 0 ? nan_to_zero(c.mean[context - 1]) : 0;
   const Groups groups(spec.patch);
   sum_groups(groups, n, c.m2, c.square, [&](std::int32_t i) {
     const double d = static_cast<double>(c.x[i]) - context_mean;
@@ -263,31 +261,19 @@ __device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const
     if (first_thread() % 32 == 0) squares = total;
   }
   __syncthreads();
-  if (global) take_global(state, spec, context_mean, squares / context_count);
+  if (!global) return;
+  const double context_count = context > 0 ? larger(c.count[context - 1], 1.0) : 1.0;
+  take_global(state, spec, context_mean, squares / context_count);
 }
 
-/// Brings what arrived to where the device keeps it, by the first block of threads, and to `image`
-/// in the shared memory of each.
+/// Brings what arrived to `image` in the shared memory of each block of threads, and by the first
+/// one to where the device keeps it.
 __device__ void take_arrival(const Arrival& a, std::byte* image) {
-  constexpr int kAtOnce = 2;
-  auto* const own = reinterpret_cast<uint4*>(image);
-  auto* const device = static_cast<uint4*>(a.device);
-  const auto* const host = static_cast<const uint4*>(a.host);
   const auto count = static_cast<std::int32_t>(a.bytes / sizeof(uint4));
-#pragma unroll 1
-  for (std::int32_t first = first_thread(); first < count; first += kAtOnce * all_threads()) {
-    uint4 v[kAtOnce];
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) {
-      if (first + j * all_threads() < count) v[j] = host[first + j * all_threads()];
-    }
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) {
-      const std::int32_t i = first + j * all_threads();
-      if (i >= count) break;
-      own[i] = v[j];
-      if (blockIdx.x == 0) device[i] = v[j];
-    }
+  for (std::int32_t i = first_thread(); i < count; i += all_threads()) {
+    const uint4 v = static_cast<const uint4*>(a.host)[i];
+    reinterpret_cast<uint4*>(image)[i] = v;
+    if (blockIdx.x == 0) static_cast<uint4*>(a.device)[i] = v;
   }
   __syncthreads();
 }
@@ -296,8 +282,8 @@ template <typename T>
 __device__ const T* arrived(const T* p, const Arrival& a, const std::byte* image) {
   if (a.bytes == 0) return p;
   // From the image, not from p: that of a kernel's argument the compiler believes to be global.
-  return reinterpret_cast<const T*>(image + (reinterpret_cast<const std::byte*>(p) -
-                                             static_cast<const std::byte*>(a.device)));
+  return reinterpret_cast<const T*>(
+      image + (reinterpret_cast<const std::byte*>(p) - static_cast<const std::byte*>(a.device)));
 }
 
 /// A block of threads for each lane. If anything has arrived, live, x and mask lie in it.
@@ -346,47 +332,45 @@ __global__ void __launch_bounds__(kThreads)
       context_in_chunks(c, most, state, spec, x + at, mask + at, context);
     }
   }
-  std::int32_t writer = 0;  // the thread that has the last step
   for (std::int32_t base = 0; base < steps; base += most) {
     const std::int32_t n = min(most, steps - base);
-    writer = (n - 1) % all_threads();
     if (causal) {
       const Powers powers = load(c, x + at + base, mask + at + base, n);
       sums(c, state, spec, powers, n, global && steps <= most, context);
     }
     const Groups groups(patch);
-    const auto m2_at = [&](std::int32_t i) {
-      return c.m2[spec.kind == ScalerSpec::Kind::causal_step ? i : groups.last(i)];
+    // The statistics that step i is scaled with, and what they are formed of.
+    const auto take = [&](std::int32_t i) {
+      if (!causal) return;
+      std::int32_t from = i;
+      std::int32_t squares = i;
+      if (spec.kind == ScalerSpec::Kind::causal_patch) {  // A4.7: the patch's last step for all
+        const std::int32_t after = i / patch + 1;
+        from = after * patch - 1;
+        squares = after * groups.of_patch - 1;
+      }
+      state.count = c.count[from];
+      state.sum = c.sum[from];
+      state.m2 = c.m2[squares];
+      state.mean = c.mean[from];
+      const double root = sqrt(state.m2 / larger(state.count - 1, 1.0) + kMinimumScale);
+      state.loc = state.mean;
+      state.scale = smaller(larger(root, state.lower), state.upper);
     };
-    const auto moments = [&](std::int32_t i) {
-      const double count = larger(c.count[i], 1.0);
-      const double root = sqrt(m2_at(i) / larger(count - 1, 1.0) + kMinimumScale);
-      return double2{c.sum[i] / count, smaller(larger(root, state.lower), state.upper)};
-    };
-    double2 end{};
     for (std::int32_t i = first_thread(); i < n; i += all_threads()) {
-      // A4.7: the patch's last step speaks for all of it.
-      const std::int32_t from =
-          spec.kind == ScalerSpec::Kind::causal_patch ? i / patch * patch + patch - 1 : i;
-      const double2 m = causal ? moments(from) : double2{state.loc, state.scale};
-      const auto loc = static_cast<float>(m.x);
-      const auto scale = static_cast<float>(m.y);
+      take(i);
+      const auto loc = static_cast<float>(state.loc);
+      const auto scale = static_cast<float>(state.scale);
       put(labels + base + i, (x[at + base + i] - loc) / scale, loc, scale);
-      end = m;
     }
-    if (causal) {
-      // Who ends with it has just formed it, and nobody else needs it where no more follows.
-      const double2 m = base + n < steps ? moments(n - 1) : end;
-      state.count = c.count[n - 1];
-      state.sum = c.sum[n - 1];
-      state.m2 = m2_at(n - 1);
-      state.mean = m.x;
-      state.loc = m.x;
-      state.scale = m.y;
+    if (base + n >= steps) {  // who has the last step has what is carried on
+      if (first_thread() == (n - 1) % all_threads()) states[lane] = state;
+      return;
     }
+    take(n - 1);
     __syncthreads();
   }
-  if (first_thread() == writer) states[lane] = state;
+  if (first_thread() == 0) states[lane] = state;  // a lane without a step
 }
 
 __global__ void repeat_states(const LiveBatch* source, const LiveBatch* live,

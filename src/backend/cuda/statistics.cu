@@ -21,14 +21,14 @@ constexpr std::int64_t kManyCells = 1024;
 constexpr int kSortThreads = 256;
 
 __constant__ double kWeightOnDevice[32] = {
-    student_t::kWeight[0],  student_t::kWeight[1],  student_t::kWeight[2],  student_t::kWeight[3],
-    student_t::kWeight[4],  student_t::kWeight[5],  student_t::kWeight[6],  student_t::kWeight[7],
-    student_t::kWeight[8],  student_t::kWeight[9],  student_t::kWeight[10], student_t::kWeight[11],
+    student_t::kWeight[0],  student_t::kWeight[1], student_t::kWeight[2],  student_t::kWeight[3],
+    student_t::kWeight[4],  student_t::kWeight[5], student_t::kWeight[6],  student_t::kWeight[7],
+    student_t::kWeight[8],  student_t::kWeight[9], student_t::kWeight[10], student_t::kWeight[11],
     student_t::kWeight[12], student_t::kWeight[13]};
 static_assert(student_t::kTerms <= 32 && student_t::kWeights == 14);
 
-/// What the warps of a step have in shared memory; after it the components, a level and a double for
-/// each one asked for, and what rough solutions need of each component.
+/// What the warps of a step have in shared memory; after it the components, a level and a double
+/// for each one asked for, and what rough solutions need of each component.
 template <int kWarps>
 struct CellShared {
   double sums[kWarps][6];
@@ -44,11 +44,11 @@ __device__ double limited_df(float df) {  // NaN stays NaN
 }
 
 /// Makes the series of components first, first + step, .. of `count` ready, by a warp whose lanes
-/// have a term of it each: two at a time, for most is waited for. `df`: of the component of this
+/// have a term of it each: three at a time, for most is waited for. `df`: of the component of this
 /// lane; `shares`: of the alternating term with the lane's number.
 __device__ void prepare_components(double df, double shares, int first, int step, int count,
                                    Component* all, float* room) {
-  constexpr int kSide = 2;
+  constexpr int kSide = 3;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto at = static_cast<double>(lane);
 #pragma unroll 1
@@ -147,8 +147,8 @@ __device__ double2 moments_of(const Moment& m, float p) {
 /// A block of threads for each step of each lane. What a warp finds does not depend on how many
 /// there are. `params` [lanes][steps][4][K] are formed here if they are not yet.
 ///
-/// Most of the time goes by until an instruction has what the one before gives, so what can go on at
-/// the same time is shared out among warps.
+/// Most of the time goes by until an instruction has what the one before gives, so what can go on
+/// at the same time is shared out among warps.
 template <int kWarps>
 __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks : 1)
     exact_cells(const LiveBatch* live, PatchShape shape, HeadOutput head, float* params,
@@ -190,8 +190,13 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
   if (head != HeadOutput::parameters) {
     if (inside && (prepares || weighs)) df = degrees_of_freedom(df);
     if (inside && weighs) scale = positive(scale);
-    if (places || weighs) {
-      p = head == HeadOutput::mixture ? probability(inside ? p : -INFINITY, inside) : inside ? 1 : 0;
+    const float raw = inside ? p : -INFINITY;
+    if (head == HeadOutput::single) {
+      p = inside ? 1 : 0;
+    } else if (weighs) {
+      p = probability(raw, inside);
+    } else if (places) {  // shares are enough, of any sum
+      p = __expf(raw - highest_of_lanes(raw));
     }
   }
   Moment moment{};
