@@ -199,6 +199,7 @@ __device__ void context_in_chunks(const Chunk& c, std::int32_t most, ScalerState
   }
   const double count = larger(valid, 1.0);
   const double mean = nan_to_zero(carried / count);
+  __syncthreads();  // all have read it, also where there is no step
   double squares = 0;
   for (std::int32_t base = 0; base < steps; base += most) {
     const std::int32_t n = min(most, steps - base);
