@@ -7,7 +7,8 @@
 PyTorch runs in this process: eager, and torch.compile in `default`, `reduce-overhead` and `max-autotune`, each warmed up
 until it no longer compiles, in inference mode, with all samples in one batch (or as many as --samples-per-batch says). In
 each round every mode has --seconds of calls in a row, at least one; of more than six the first three are not counted, for the
-process has waited since its last ones. So has each of our types, in a process of its own.
+process has waited since its last ones. Each of our types has --seconds too (on a CPU five calls), in a process of its own:
+every call that counts is followed by one that asks the device for its time.
 With `--device cuda` both run on the GPU, PyTorch in float32 with tf32 products allowed, and its own counters of skipped
 CUDA graphs and recompilations are reported.
 Where a workload would take hours a stated fraction of it is run and the time scaled linearly; the report says so.

@@ -380,7 +380,9 @@ TEST_F(CudaStatistics, OfAStepDoNotDependOnTheNumberOfSteps) {
 TEST_F(CudaStatistics, FormParametersAsDistributionDoes) {
   std::mt19937 random(11);
   std::normal_distribution<float> noise(0, 3);
-  for (const auto& [lanes, steps] : {std::pair{2, 5}, std::pair{40, 33}}) {  // few and many steps
+  for (const bool many : {false, true}) {
+    const std::int32_t lanes = many ? 40 : 2;
+    const std::int32_t steps = many ? 33 : 5;
     for (const int components : {1, 3, 24, 32}) {
       for (const HeadOutput head : {HeadOutput::mixture, HeadOutput::single}) {
         const PatchShape shape{steps + 1, components, steps};

@@ -11,9 +11,9 @@
 namespace toto::cuda {
 namespace {
 
-// Warps for each step in exact statistics, which share out the levels: many where there are few
-// steps and time is what counts (the usual nine levels and two warps that prepare), few where there
-// are many and work is.
+// Warps for each step in exact statistics, which share out components and levels: many where there
+// are few steps and time is what counts (the usual nine levels and two warps that weigh and place),
+// few where there are many and work is.
 constexpr int kManyWarps = 11;
 constexpr int kFewWarps = 3;
 constexpr int kFewBlocks = 28 / kFewWarps;  // of a multiprocessor, which bounds the registers

@@ -29,23 +29,13 @@ __device__ inline std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
-/// The next kernel may be launched.
-__device__ inline void let_next_begin() {
+/// Every kernel begins with this: what ran before it has then written all it writes. The next
+/// kernel may be launched already, and waits here in turn.
+__device__ inline void begin_kernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-/// Until what ran before this kernel has written all it writes.
-__device__ inline void await_previous() {
-#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
-}
-/// Every kernel begins with this, or with both: the next one may be launched already, and waits
-/// here in turn.
-__device__ inline void begin_kernel() {
-  let_next_begin();
-  await_previous();
 }
 
 /// Lets a kernel have as much dynamic shared memory as any thread of the process has asked for so
