@@ -427,7 +427,7 @@ inline std::string check_scaler(Dice& dice, const Subject& s) {
   finish(one);
   ScalerSpec spec;
   spec.kind = static_cast<ScalerSpec::Kind>(dice.integer(0, 2));
-  spec.patch = dice.integer(1, 12);
+  spec.patch = dice.coin() ? dice.integer(1, 12) : dice.integer(31, 100);  // several groups
   spec.stabilize_with_global = dice.coin();
   spec.exponent = dice.coin() ? 10 : 1;
   const auto count = static_cast<std::size_t>(made.batch.rows) * spec.patch;
