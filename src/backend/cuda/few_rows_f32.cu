@@ -198,7 +198,8 @@ bool run(const ProductArgs& a, const Stream& s) {
   const int slices = (a.in + kSlice - 1) / kSlice;
   constexpr int kFloats = (8 * CW + kFewRows) * kPitch + 8 * CW * kFewRows * parts_of(O);
   const std::size_t bytes = static_cast<std::size_t>(slices) * kFloats * sizeof(float);
-  if (bytes + sizeof(float) * (kFewRows + 8 * CW) > static_cast<std::size_t>(s.shared_bytes)) return false;
+  const std::size_t fixed = (kFewRows + 8 * CW) * sizeof(float);
+  if (bytes + fixed > static_cast<std::size_t>(s.shared_bytes)) return false;
   allow_shared_memory<few_f32<CW, O>>(bytes);
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
   launch(few_f32<CW, O>, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)),

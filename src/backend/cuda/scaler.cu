@@ -217,9 +217,9 @@ __device__ void context_in_chunks(const Chunk& c, std::int32_t most, ScalerState
   __syncthreads();
 }
 
-/// Sums of a chunk: of values up to each step; of squares up to each step or, of groups, up to each
-/// of them; `global`: also the squares about the mean of the
-/// first `context` steps, all of which are in this chunk.
+/// Sums of a chunk: of values up to each step; of squares up to each step, or to the end of each
+/// group; `global`: also the squares about the mean of the first `context` steps, all of which are
+/// in this chunk.
 __device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const Powers& powers,
                      std::int32_t n, bool global, std::int32_t context) {
   __shared__ double squares;
