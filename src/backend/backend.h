@@ -133,13 +133,14 @@ struct LayerWeights {
   Matrix mlp_out;               // D x M
 };
 
-/// What comes before the head (spec A5-A7).
+/// What comes before the head (spec A5-A7), and the head's first product.
 struct StackWeights {
   Matrix embed;                  // D x P
   const void* labels = nullptr;  // [2][D], see Backend::set_labels(); nullptr: there are none
   std::span<const LayerWeights> layers;
   std::int32_t heads = 0;
   std::int32_t head_dim = 0;
+  Matrix after;  // of the last tokens
 };
 
 /// Rotary and xPos tables (spec A8) for positions 0 .. positions-1.
@@ -296,14 +297,16 @@ class Backend {
   [[nodiscard]] virtual const void* prepare_stack(const StackWeights& /*weights*/) {
     return nullptr;
   }
-  /// Embedding, labels and all layers over a context, of which nothing is cached, in one operation:
-  /// scaled [rows][P] to the last tokens y [lanes][D], with the bits of the operations below one by
-  /// one; keys and values are appended; hidden [rows][D] is scratch. `stack`: from prepare_stack().
-  /// false: nothing was done, take them one by one.
+  /// Embedding, labels and all layers over a context, of which nothing is cached, and the product
+  /// that follows, in one operation with the bits of the operations below one by one: scaled
+  /// [rows][P] to y [lanes][outs], the first `outs` outputs of StackWeights::after; keys and values
+  /// are appended; hidden [rows][D] and tokens [lanes][D] are scratch. `stack`: from
+  /// prepare_stack(). false: nothing was done, take them one by one.
   [[nodiscard]] virtual bool stack(const void* /*stack*/, const Batch& /*all*/,
                                    const Batch& /*last*/, const Rotary& /*rotary*/,
                                    std::span<const KvLayer> /*kv*/, const void* /*scaled*/,
-                                   void* /*hidden*/, void* /*y*/) const {
+                                   void* /*hidden*/, void* /*tokens*/, std::int32_t /*outs*/,
+                                   void* /*y*/) const {
     return false;
   }
   /// Writes the labels [2][dim] (target, exogenous; unit length) over the label rows of `hidden`.

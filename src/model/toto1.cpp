@@ -54,8 +54,8 @@ Toto1::Toto1(const Toto1Config& config, const WeightTable& weights,
   load_head(weights);
   if (weights.has_variate_labels()) load_labels(weights);
   if (execution_.trim) {
-    stack_ =
-        backend_->prepare_stack({embed_, labels_, layers_, config_.num_heads, config_.head_dim()});
+    stack_ = backend_->prepare_stack(
+        {embed_, labels_, layers_, config_.num_heads, config_.head_dim(), after_layers()});
   }
 }
 
@@ -184,10 +184,13 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
   const std::int32_t d = config_.head_dim();
   const std::int32_t width = config_.embed_dim;
 
+  Matrix after = after_layers();
+  after.out = steps * (execution_.fold_head ? 4 * config_.components : width);
+  void* const after_to = execution_.fold_head ? a.params : a.unembedded;
   const bool context = &all != &last;
   if (stack_ != nullptr && context && (observer == nullptr || !*observer) &&
-      be.stack(stack_, all, last, rotary, kv, a.scaled, a.hidden, a.last)) {
-    head(a, all, steps, raw);
+      be.stack(stack_, all, last, rotary, kv, a.scaled, a.hidden, a.last, after.out, after_to)) {
+    finish_head(a, all, steps, raw);
     return;
   }
   be.linear(embed_, a.scaled, a.hidden, all.all_rows(), Epilogue::store);
@@ -220,23 +223,18 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
     if (observer != nullptr && *observer) (*observer)(i, hidden, batch == &last);
   }
   if (batch == &all) be.gather_last(all, hidden, a.last, width);
-  head(a, all, steps, raw);
+  be.linear(after, a.last, after_to, all.all_lanes(), Epilogue::store);
+  finish_head(a, all, steps, raw);
 }
 
-void Toto1::head(const Activations& a, const Batch& all, std::int32_t steps, bool raw) const {
-  const std::int32_t k = config_.components;
-  if (execution_.fold_head) {
-    Matrix asked = head_;
-    asked.out = steps * 4 * k;
-    backend_->linear(asked, a.last, a.params, all.all_lanes(), Epilogue::store);
-  } else {
-    Matrix asked = unembed_;
-    asked.out = steps * config_.embed_dim;
-    backend_->linear(asked, a.last, a.unembedded, all.all_lanes(), Epilogue::store);
-    backend_->linear(head_, a.unembedded, a.params, all.all_lanes(steps), Epilogue::store);
+void Toto1::finish_head(const Activations& a, const Batch& all, std::int32_t steps,
+                        bool raw) const {
+  const Rows rows = all.all_lanes(steps);
+  if (!execution_.fold_head) {
+    backend_->linear(head_, a.unembedded, a.params, rows, Epilogue::store);
   }
   if (raw) return;
-  backend_->distribution(a.params, all.all_lanes(steps), k, config_.head == HeadKind::mixture);
+  backend_->distribution(a.params, rows, config_.components, config_.head == HeadKind::mixture);
 }
 
 RotaryTables rotary_tables(std::int32_t positions, std::int32_t head_dim) {

@@ -74,7 +74,12 @@ class Toto1 {
   void load_head(const WeightTable& weights);
   void load_labels(const WeightTable& weights);
   const void* upload_vector(std::span<const float> values);
-  void head(const Activations& a, const Batch& all, std::int32_t steps, bool raw) const;
+  /// The product that follows the layers: the head, or the first part of one that is not folded.
+  [[nodiscard]] const Matrix& after_layers() const {
+    return execution_.fold_head ? head_ : unembed_;
+  }
+  /// What there is of the head after that product.
+  void finish_head(const Activations& a, const Batch& all, std::int32_t steps, bool raw) const;
 
   Toto1Config config_;
   Execution execution_;
@@ -82,7 +87,7 @@ class Toto1 {
   std::vector<std::shared_ptr<void>> vectors_;  // memory of norms and labels
   Matrix embed_;                                // D x P
   std::vector<LayerWeights> layers_;
-  const void* stack_ = nullptr;   // all before the head as one operation, where there is one
+  const void* stack_ = nullptr;   // up to after_layers() as one operation, where there is one
   Matrix unembed_;                // P*D x D, where the head is not folded
   Matrix head_;                   // 4K x D; folded: P*4K x D
   const void* labels_ = nullptr;  // [2][D], unit length

@@ -61,7 +61,7 @@ class DeviceBackend final : public Backend, public Recorder {
   [[nodiscard]] const void* prepare_stack(const StackWeights& weights) override;
   [[nodiscard]] bool stack(const void* stack, const Batch& all, const Batch& last,
                            const Rotary& rotary, std::span<const KvLayer> kv, const void* scaled,
-                           void* hidden, void* y) const override;
+                           void* hidden, void* tokens, std::int32_t outs, void* y) const override;
   void set_labels(const Batch& batch, const void* labels, void* hidden,
                   std::int32_t dim) const override;
   void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
@@ -139,6 +139,13 @@ class DeviceBackend final : public Backend, public Recorder {
   // only by whoever has the model's turn (Model::Impl::turn), the count of launches too.
   mutable std::atomic<std::uint64_t> host_reads_ = 0;
   std::uint64_t launches_before_ = 0;  // of the recording that has begun
+  /// What the last stack() hands on early, for the operation right after it.
+  struct Early {
+    const void* of = nullptr;
+    EarlyWords words;
+    std::uint64_t launches = 0;  // up to then
+  };
+  mutable Early early_;
   cudaEvent_t first_ = nullptr, last_ = nullptr;
 };
 

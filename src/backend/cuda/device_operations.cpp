@@ -173,7 +173,7 @@ const void* DeviceBackend::prepare_stack(const StackWeights& weights) {
 
 bool DeviceBackend::stack(const void* stack, const Batch& all, const Batch& last,
                           const Rotary& rotary, std::span<const KvLayer> kv, const void* scaled,
-                          void* hidden, void* y) const {
+                          void* hidden, void* tokens, std::int32_t outs, void* y) const {
   if (all.rows > kFewRows) return false;
   const auto& layers = *static_cast<const LayerStack*>(stack);
   if (!layers.embeds()) {
@@ -182,8 +182,14 @@ bool DeviceBackend::stack(const void* stack, const Batch& all, const Batch& last
   }
   const LiveBatch* const rows = extent(all).live;
   layers.run({rows, extent(last).live, all.rows, rotary, kv,
-              floats(layers.embeds() ? scaled : hidden), floats(y)},
+              floats(layers.embeds() ? scaled : hidden), floats(tokens), outs, floats(y)},
              stream_);
+  early_ = {y, layers.words_after(), stream_.launches};
+  if (!layers.multiplies_after()) {
+    Matrix after = layers.after();
+    after.out = outs;
+    linear(after, tokens, y, last.all_lanes(), Epilogue::store);
+  }
   return true;
 }
 
@@ -363,8 +369,9 @@ void DeviceBackend::keep(const Batch& batch, const Batch& source, const PatchSha
 void DeviceBackend::exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head,
                                      void* params, const void* loc, const void* scale,
                                      const Levels& levels, float* out) {
+  const bool follows = early_.of == params && early_.launches == stream_.launches;
   cuda::exact_statistics(extent(batch), shape, head, floats(params), floats(loc), floats(scale),
-                         levels, out, stream_);
+                         levels, out, follows ? early_.words : EarlyWords(), stream_);
 }
 
 void DeviceBackend::sample_statistics(const Batch& source, const float* kept, std::int32_t horizon,

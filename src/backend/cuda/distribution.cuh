@@ -17,8 +17,13 @@ __device__ inline float degrees_of_freedom(float raw) { return 2.0F + positive(r
 __device__ inline float probability(float raw, bool there) {
   const float highest = highest_of_lanes(raw);
   float p = there ? expf(raw - highest) : 0;
-  p /= sum_of_lanes(p);
-  return p / sum_of_lanes(p);
+  // Dividing zero takes long: lanes without a component divide something else.
+  const auto divided = [&](float by) {
+    const float quotient = (there ? p : 1) / by;
+    return there ? quotient : 0;
+  };
+  p = divided(sum_of_lanes(p));
+  return divided(sum_of_lanes(p));
 }
 
 }  // namespace toto::cuda

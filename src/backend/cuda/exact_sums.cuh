@@ -39,33 +39,17 @@ struct ScanShared {
   std::int32_t count[kMostScanWarps];
 };
 
-/// Whether sums of `n` values that lie between the powers of all threads are exact. All threads of
-/// the block.
-__device__ inline bool sums_are_exact(const Powers& own, std::int32_t n, ScanShared& s) {
+/// Running sums of exact terms and running counts in place, from 0 and `count` on, if sums of `n`
+/// values that lie between the powers of all threads are exact; otherwise nothing is done. All
+/// threads of the block, which may read them at once. Returns whether they are.
+__device__ inline bool run_up_if_exact(const Powers& own, double* sum, std::int32_t* counts,
+                                       std::int32_t n, std::int32_t count, ScanShared& s) {
   constexpr int kBits = 53;  // of a float64
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int low = __reduce_min_sync(~0U, own.low);
-  const int high = __reduce_max_sync(~0U, own.high);
-  if (threadIdx.x % 32 == 0) {
-    s.low[warp] = low;
-    s.high[warp] = high;
-  }
-  __syncthreads();
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const bool there = lane < static_cast<int>(blockDim.x) / 32;
-  const int least = __reduce_min_sync(~0U, there ? s.low[lane] : INT_MAX);
-  const int most = __reduce_max_sync(~0U, there ? s.high[lane] : INT_MIN);
-  const int longer = 32 - __clz(n);  // 2^longer > n
-  return most == INT_MIN || (most < INT_MAX / 2 && most + longer - least <= kBits);
-}
-
-/// Running sums of exact terms and running counts in place, from 0 and `count` on. All threads of
-/// the block, which may read them at once.
-__device__ inline void run_up_exact(double* sum, std::int32_t* counts, std::int32_t n,
-                                    std::int32_t count, ScanShared& s) {
   const int thread = static_cast<int>(threadIdx.x);
   const auto threads = static_cast<int>(blockDim.x);
   const int lane = thread % 32;
+  const int low = __reduce_min_sync(~0U, own.low);
+  const int high = __reduce_max_sync(~0U, own.high);
   const std::int32_t each = (n + threads - 1) / threads;
   const std::int32_t first = min(thread * each, n);
   const std::int32_t end = min(first + each, n);
@@ -86,10 +70,18 @@ __device__ inline void run_up_exact(double* sum, std::int32_t* counts, std::int3
     number_up_to += number_before;
   }
   if (lane == 31) {
+    s.low[thread / 32] = low;
+    s.high[thread / 32] = high;
     s.sum[thread / 32] = up_to;
     s.count[thread / 32] = number_up_to;
   }
   __syncthreads();
+  const bool there = lane < threads / 32;
+  const int least = __reduce_min_sync(~0U, there ? s.low[lane] : INT_MAX);
+  const int most = __reduce_max_sync(~0U, there ? s.high[lane] : INT_MIN);
+  const int longer = 32 - __clz(n);  // 2^longer > n
+  const bool none = most == INT_MIN;
+  if (!none && (most >= INT_MAX / 2 || most + longer - least > kBits)) return false;
   const bool before = lane < thread / 32;
   double running = up_to - total + sum_of_lanes(before ? s.sum[lane] : 0);
   count += number_up_to - number + __reduce_add_sync(~0U, before ? s.count[lane] : 0);
@@ -98,6 +90,7 @@ __device__ inline void run_up_exact(double* sum, std::int32_t* counts, std::int3
     counts[i] = count += counts[i];
   }
   __syncthreads();
+  return true;
 }
 
 }  // namespace toto::cuda

@@ -74,9 +74,17 @@ void inject(const Extent& batch, const PatchShape& shape, const float* covariate
 
 void keep(const Extent& batch, const LiveBatch* source, const PatchShape& shape, const float* y,
           float* kept, std::int32_t horizon, std::int32_t samples, const Stream& s);
+/// Words (wire.cuh) that the kernel before hands on one by one, in one of two sets. That kernel
+/// lets the next one begin when all that ran before it has ended, and which set it has can be read.
+struct EarlyWords {
+  const float* first = nullptr;  // of the first set; nullptr: there are none
+  std::int64_t set_words = 0;    // from a set to the next
+  const std::int32_t* set = nullptr;
+};
+/// `early`: what params [lanes][steps][4][K] are going to be, for fewer than kManyCells.
 void exact_statistics(const Extent& batch, const PatchShape& shape, HeadOutput head, float* params,
                       const float* loc, const float* scale, const Levels& levels, float* out,
-                      const Stream& s);
+                      const EarlyWords& early, const Stream& s);
 void sample_statistics(const Extent& source, const float* kept, std::int32_t horizon,
                        std::int32_t first, std::int32_t samples, const Levels& levels, float* out,
                        const Stream& s);

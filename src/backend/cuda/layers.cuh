@@ -25,7 +25,7 @@ inline constexpr int kLeastProcessors = 96;
 inline constexpr int kMostProcessors = 144;  // then every block has units of qkv and mlp_in
 inline constexpr int kWorkers = 256;         // threads that compute; a warp more streams weights
 
-enum Product { kQkv, kOut, kMlpIn, kMlpOut, kProducts };
+enum Product { kQkv, kOut, kMlpIn, kMlpOut, kProducts, kAfter = kProducts };
 __host__ __device__ constexpr int outs(int p) {
   return p == kQkv ? 3 * kDim : p == kMlpIn ? 2 * kHidden : kDim;
 }
@@ -63,8 +63,16 @@ __device__ inline void prefetch(const Vectors& v, int lane, int count) {
   lines(v.norm[1], kDim);
 }
 
+/// The product after the layers, of the last tokens, in float32 whatever the type of the layers.
+struct After {
+  std::int32_t outs;  // 0: there is none in this kernel
+  const float* bias;
+  float* y;  // [rows][outs]
+};
+inline constexpr int kMostAfter = 6144;  // outputs
+
 struct Arguments {
-  const LayerOnDevice* layers;
+  const LayerOnDevice* layers;  // [count], and one whose first map is of the product after them
   std::int32_t count;
   std::int32_t last_time;  // after its attention only the last tokens go on
   std::int32_t most_rows;  // there is room for in x
@@ -73,9 +81,10 @@ struct Arguments {
   Rotary rotary;
   DeviceMatrix embed;  // the patch embedding; without weights it was carried out before
   const float* x;      // scaled values [rows][embed.in], or rows that are embedded [rows][768]
-  float* y;
+  float* y;            // the last tokens, where no product comes after them
+  After after;
   float* wires;              // two sets: of this launch, and of the next, which this one clears
-  std::int32_t* set;         // which one is of this launch
+  std::int32_t* set;         // which one is of this launch, and once it has begun the same again
   std::uint32_t nothing;     // zero, which the compiler does not know (Ring::release_once)
   float* keys[kMostLayers];  // of each layer; of time layers only
   float* values[kMostLayers];
@@ -96,9 +105,13 @@ enum Wire {
   kEndWire = kGatedWire + kFewRows * kHidden,      // the stream into the next layer
   kWireWords = kEndWire + kStreamWords
 };
-/// Words of a set: of all layers, and before those the stream of embedded rows.
-__host__ __device__ constexpr int set_words(int layers) {
+/// Where the words of the product after the layers are, [rows][outs].
+__host__ __device__ constexpr int after_at(int layers) {
   return layers * kWireWords + kStreamWords;
+}
+/// Words of a set: the stream of embedded rows, all layers, what comes after them.
+__host__ __device__ constexpr int set_words(int layers) {
+  return after_at(layers) + kFewRows * kMostAfter;
 }
 
 /// The set of this launch. Once the kernel has begun: one before it may have had the other.
@@ -111,6 +124,11 @@ __device__ inline float* wire_of(float* wires, int layer, Wire wire) {
 }
 /// The stream that goes into a layer.
 __device__ inline float* stream_into(float* wires, int layer) { return wires + layer * kWireWords; }
+
+/// The inputs of the product after the layers, as Float32 takes them.
+__device__ inline float* inputs_after(float* wires, const Arguments& a) {
+  return stream_into(wires, a.count) + kInputs;
+}
 
 /// Where two neighbours of a row of the stream go.
 struct StreamPlace {

@@ -40,7 +40,7 @@ __device__ int begin_and_embed(const Arguments& a, const float* gain) {
       bias = *reinterpret_cast<const float2*>(e.bias + output + lane % 4 * 2);
     }
   }
-  begin_kernel();
+  await_previous();
   const int rows = a.all->rows;
   if (!works) return rows;
   float* const stream = own_wires(a);

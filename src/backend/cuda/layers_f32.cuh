@@ -90,7 +90,7 @@ struct OfFloat32 {
     if constexpr (P != kMlpOut) {
 #pragma unroll 1
       for (int i = 0; i < units; ++i) {
-        multiply_stage(part, ring, stages, ring_at, i * kSlices, nothing);
+        multiply_stage<true>(part, ring, stages, ring_at, i * kSlices, nothing);
         ring_at.advance();
       }
       if constexpr (is_normed(P)) {
@@ -105,7 +105,7 @@ struct OfFloat32 {
         const auto at = [&](int q) { return own_ + q * 32 * 4; };
         const bool more = set + 1 < kSets;
         if (more && there_) wire::look_fours(next, at);
-        multiply_stage(part, ring, stages, ring_at, set * kSlices, nothing);
+        multiply_stage<true>(part, ring, stages, ring_at, set * kSlices, nothing);
         ring_at.advance();
         if (!more) return;
         if (there_) wire::take_fours_looked_at(next, at);
@@ -115,11 +115,9 @@ struct OfFloat32 {
     }
   }
 
- private:
-  const float* own_;  // where the words of this lane lie
-  bool there_;        // whether its row is
-  Squares squares_;   // of the warp's row
-
+  /// A stage, of which the sums go to `part` from the slice `first_part` on. If it is not to be
+  /// given back here, the caller does (Ring::release()).
+  template <bool GivesBack>
   __device__ void multiply_stage(float* part, Ring& ring, const std::byte* stages,
                                  const Cursor<kRingStages>& ring_at, int first_part,
                                  std::uint32_t nothing) const {
@@ -139,12 +137,17 @@ struct OfFloat32 {
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) read |= w[i][0];
     float2 sum[kOwn];
-    x.multiply(sum, w, ring.release_once(ring_at, read, nothing));
+    x.multiply(sum, w, GivesBack ? ring.release_once(ring_at, read, nothing) : 0);
     auto* const to = reinterpret_cast<float2*>(part) +
                      (first_part + warp * kOwn) * (kFewRows * kOutputs / 2) + lane;
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) to[i * (kFewRows * kOutputs / 2)] = sum[i];
   }
+
+ private:
+  const float* own_;  // where the words of this lane lie
+  bool there_;        // whether its row is
+  Squares squares_;   // of the warp's row
 };
 using Float32 = OfFloat32<Operands::split>;
 using Tf32 = OfFloat32<Operands::rounded>;

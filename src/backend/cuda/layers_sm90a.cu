@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backend/cuda/layers.h"
+#include "backend/cuda/layers_after.cuh"
 #include "backend/cuda/layers_attend.cuh"
 #include "backend/cuda/layers_bf16.cuh"
 #include "backend/cuda/layers_embed.cuh"
@@ -22,34 +23,44 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
   Cursor<kRingStages> before;
   Turn turn;
   int number = 0;  // of stages
+  const auto send = [&](const auto& copy) {
+    // One stage at a time, but for the first two: more of them would be in the way of what blocks
+    // say to each other.
+    if (number > 1) s.ring.wait_full(before);
+    before = at;
+    if constexpr (T::kReleasesLate) {
+      s.ring.claim(at, number);
+    } else {
+      s.ring.claim(at);
+    }
+    ++number;
+    copy(s.stages + at.stage * kStageBytes, &s.ring.full[at.stage]);
+    at.advance();
+  };
+  int unit = 0;
 #pragma unroll 1
   for (int layer = 0; layer < a.count; ++layer) {
     const LayerOnDevice& l = a.layers[layer];
 #pragma unroll 1
     for (int p = 0; p < kProducts; ++p) {
-      int unit = 0;
       const int count = turn.take(s.deals[p], unit);
 #pragma unroll 1
       for (int i = 0; i < count; ++i) {
 #pragma unroll 1
         for (int stage = 0; stage < stages_of(p); ++stage) {
-          // One stage at a time, but for the first two: more of them would be in the way of what
-          // blocks say to each other.
-          if (number > 1) s.ring.wait_full(before);
-          before = at;
-          if constexpr (T::kReleasesLate) {
-            s.ring.claim(at, number);
-          } else {
-            s.ring.claim(at);
-          }
-          ++number;
-          T::stream(s.stages + at.stage * kStageBytes, l.maps[p], unit, stage,
-                    &s.ring.full[at.stage]);
-          at.advance();
+          send([&](void* to, std::uint64_t* full) { T::stream(to, l.maps[p], unit, stage, full); });
         }
         unit += static_cast<int>(gridDim.x);
       }
     }
+  }
+  const int count = turn.take(s.deals[kAfter], unit);
+#pragma unroll 1
+  for (int i = 0; i < count; ++i) {
+    send([&](void* to, std::uint64_t* full) {
+      Float32::stream(to, a.layers[a.count].maps[0], unit, 0, full);
+    });
+    unit += static_cast<int>(gridDim.x);
   }
 }
 
@@ -95,16 +106,23 @@ __device__ void look_around(Shared<T>& s, const Arguments& a) {
 }
 
 /// What a warp does beside those that compute: this block's share of biases and gains, as far as
-/// the cache, and of the next launch's wires; and what attention has to know.
+/// the cache, and of the next launch's wires; and what attention has to know. Then the next kernel
+/// may begin, which can count on all that ran before this one and on knowing this one's wires.
 template <typename T>
 __device__ void help(Shared<T>& s, const Arguments& a) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (int layer = 0; layer < a.count; ++layer) prefetch(s.vectors[layer], lane, 32);
-  begin_kernel();
+  await_previous();
   const float* const wires = own_wires(a);
   look_around(s, a);
   __syncwarp();
   asm volatile("bar.arrive 2, %0;" ::"n"(kWorkers + 32) : "memory");
+  if (blockIdx.x == 0) {
+    if (lane == 0) a.set[1] = a.set[0];
+    __threadfence();
+    __syncwarp();
+  }
+  let_next_begin();
   const int words = set_words(a.count);
   clear(wires == a.wires ? a.wires + words : a.wires, words, lane, 32);
 }
@@ -120,10 +138,12 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
   if (threadIdx.x < static_cast<unsigned>(a.count)) {
     s.vectors[threadIdx.x] = a.layers[threadIdx.x].vectors;
   }
-  if (threadIdx.x < kProducts) {
-    const int units = outs(static_cast<int>(threadIdx.x)) / T::kOutputs;
+  if (threadIdx.x <= kAfter) {
+    const int p = static_cast<int>(threadIdx.x);
+    const int units = p == kAfter ? (a.after.outs + Float32::kOutputs - 1) / Float32::kOutputs
+                                  : outs(p) / T::kOutputs;
     const int blocks = static_cast<int>(gridDim.x);
-    s.deals[threadIdx.x] = {units / blocks, units % blocks};
+    s.deals[p] = {units / blocks, units % blocks};
   }
   __syncthreads();
   if (threadIdx.x >= kWorkers + 32) {
@@ -149,6 +169,7 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
       multiply<T, kMlpIn>(s, a, layer, progress);
       multiply<T, kMlpOut>(s, a, layer, progress);
     }
+    multiply_after<T>(s, a, progress);
     // Every block has begun: what this one has taken needed them all.
     if (blockIdx.x == 0 && threadIdx.x == 0) *a.set = s.wires == a.wires ? 1 : 0;
   }
@@ -175,13 +196,22 @@ bool fits(const Matrix& m, Product p, CudaWeights type) {
          w.bias != nullptr && w.stored == outs(p) && w.in == ins(p) && w.pitch == w.in;
 }
 
-/// One processor less than there are, where that is enough: there the kernel before this one runs
-/// while the blocks of this one begin, which take up all of theirs.
+/// On how many processors: on fewer than there are, but not on so few that a block would have more
+/// units of the widest product. On the others the kernel before this one runs while the blocks of
+/// this one begin, which take up all of theirs, and the next one makes itself ready.
+template <typename T>
+int blocks_of(const Stream& s) {
+  constexpr int kUnits = outs(kMlpIn) / T::kOutputs;
+  const int most = s.processors - 1;
+  const int rounds = (kUnits + most - 1) / most;
+  return std::max((kUnits + rounds - 1) / rounds, kLeastProcessors);
+}
+
 template <typename T>
 void run(const Arguments& arguments, const Stream& s) {
   static_assert(sizeof(Shared<T>) <= Shared<T>::kMostBytes);
   allow_shared_memory<all_layers<T>>(sizeof(Shared<T>));
-  const int blocks = std::max(s.processors - 1, kLeastProcessors);
+  const int blocks = blocks_of<T>(s);
   launch_together(all_layers<T>, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
                   sizeof(Shared<T>), s, arguments);
 }
@@ -210,12 +240,12 @@ bool LayerStack::possible(const StackWeights& weights, CudaWeights type, const S
 }
 
 LayerStack::LayerStack(const StackWeights& weights, CudaWeights type)
-    : type_(type), embed_(weights.embed), labels_(weights.labels) {
+    : type_(type), embed_(weights.embed), labels_(weights.labels), after_(weights.after) {
   using namespace layers;
   const std::span<const LayerWeights> stack = weights.layers;
   const auto wire_bytes =
       static_cast<std::size_t>(set_words(static_cast<int>(stack.size()))) * sizeof(float);
-  std::vector<LayerOnDevice> all(stack.size());
+  std::vector<LayerOnDevice> all(stack.size() + 1);
   for (std::size_t i = 0; i < stack.size(); ++i) {
     const Matrix* const matrices[kProducts] = {&stack[i].qkv, &stack[i].out, &stack[i].mlp_in,
                                                &stack[i].mlp_out};
@@ -229,6 +259,9 @@ LayerStack::LayerStack(const StackWeights& weights, CudaWeights type)
     all[i].vectors.space = stack[i].space ? 1 : 0;
     space_.push_back(stack[i].space);
   }
+  if (multiplies_after()) {
+    all.back().maps[0] = describe(*static_cast<const DeviceMatrix*>(after_.weights));
+  }
   check(cudaMalloc(&layers_, all.size() * sizeof(LayerOnDevice)), "weights");
   try {
     check(
@@ -236,8 +269,8 @@ LayerStack::LayerStack(const StackWeights& weights, CudaWeights type)
         "weights");
     check(cudaMalloc(&wires_, 2 * wire_bytes), "memory");
     check(cudaMemset(wires_, 0xFF, 2 * wire_bytes), "memory");
-    check(cudaMalloc(&set_, sizeof(std::int32_t)), "memory");
-    check(cudaMemset(set_, 0, sizeof(std::int32_t)), "memory");
+    check(cudaMalloc(&set_, 2 * sizeof(std::int32_t)), "memory");
+    check(cudaMemset(set_, 0, 2 * sizeof(std::int32_t)), "memory");
     check(cudaStreamSynchronize(nullptr), "memory");
   } catch (...) {
     cudaFree(layers_);
@@ -258,6 +291,19 @@ bool LayerStack::embeds() const {
   return labels_ == nullptr && w.operands == Operands::split && w.in <= layers::kMostEmbedded;
 }
 
+bool LayerStack::multiplies_after() const {
+  const auto& w = *static_cast<const DeviceMatrix*>(after_.weights);
+  return w.operands == Operands::split && w.bias != nullptr && w.in == layers::kDim &&
+         w.pitch == w.in && after_.out <= layers::kMostAfter;
+}
+
+EarlyWords LayerStack::words_after() const {
+  if (!multiplies_after()) return {};
+  const auto count = static_cast<int>(space_.size());
+  return {static_cast<const float*>(wires_) + layers::after_at(count), layers::set_words(count),
+          static_cast<const std::int32_t*>(set_) + 1};
+}
+
 void LayerStack::run(const Call& call, const Stream& s) const {
   layers::Arguments a{static_cast<const layers::LayerOnDevice*>(layers_),
                       static_cast<std::int32_t>(space_.size()),
@@ -268,13 +314,17 @@ void LayerStack::run(const Call& call, const Stream& s) const {
                       call.rotary,
                       {},
                       call.x,
-                      call.y,
+                      call.tokens,
+                      {},
                       static_cast<float*>(wires_),
                       static_cast<std::int32_t*>(set_),
                       0,
                       {},
                       {}};
   if (embeds()) a.embed = *static_cast<const DeviceMatrix*>(embed_.weights);
+  if (multiplies_after()) {
+    a.after = {call.outs, static_cast<const DeviceMatrix*>(after_.weights)->bias, call.y};
+  }
   auto kv = call.kv.begin();
   for (std::size_t i = 0; i < space_.size(); ++i) {
     if (space_[i]) continue;

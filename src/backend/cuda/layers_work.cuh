@@ -8,6 +8,7 @@
 
 #include "backend/cuda/layers.cuh"
 #include "backend/cuda/layers_attend.cuh"
+#include "backend/cuda/layers_f32.cuh"
 #include "backend/cuda/ring.cuh"
 
 namespace toto::cuda::layers {
@@ -19,7 +20,7 @@ struct Shared {
   alignas(16) float part[T::kSums][T::kSumWords];
   AttentionMemory attention;
   Vectors vectors[kMostLayers];
-  Deal deals[kProducts];
+  Deal deals[kProducts + 1];  // and kAfter
   Sight sights[kSights];
   std::int32_t before[kFewRows];       // row_before() of each row
   float inverse[kProducts][kFewRows];  // of the norms before qkv and mlp_in
@@ -46,7 +47,8 @@ struct End {
   const float* part = nullptr;  // the first of its sums; nullptr: no thread of this warp has any
   const float* inverse = nullptr;
   float bias[2] = {};
-  float* to = nullptr;  // in qkv, mlp_in and the last mlp_out; nullptr: this thread has none
+  float* to = nullptr;   // in qkv, mlp_in and the last mlp_out; nullptr: this thread has none
+  bool goes_on = false;  // in the last mlp_out: as inputs of the product after the layers
   // In out and mlp_out:
   StreamPlace stream;           // nowhere in the last mlp_out, and where this thread has none
   float2 gain = {};             // of the next norm
@@ -86,7 +88,9 @@ __device__ End end_of(Shared<T>& s, const Arguments& a, int layer, const Progres
                kRows + (trims ? s.before[row] : row) * kDim + column;
     end.held = wire::look_pair(end.from);
     if (P == kMlpOut && layer + 1 == a.count) {
-      end.to = a.y + row * kDim + column;
+      end.goes_on = a.after.outs != 0;
+      end.to = end.goes_on ? inputs_after(s.wires, a) + Float32::word_at(row, column)
+                           : a.y + row * kDim + column;
       return end;
     }
     end.stream = StreamPlace(
@@ -128,7 +132,12 @@ __device__ void finish(const End& end) {
     v[1] = held.y + v[1];
     // By all of the warp, whose lanes without a row have neither place.
     put_stream<T>(end.stream, {v[0], v[1]}, end.gain);
-    if (end.to != nullptr) *reinterpret_cast<float2*>(end.to) = {v[0], v[1]};
+    if (end.to == nullptr) return;
+    if (end.goes_on) {
+      Float32::put_inputs(end.to, v[0], v[1]);
+    } else {
+      *reinterpret_cast<float2*>(end.to) = {v[0], v[1]};
+    }
   }
 }
 

@@ -31,37 +31,30 @@ __device__ inline float student_t_quantile(float df, float q) {
 /// different banks.
 inline constexpr int kRoom = student_t::kTerms + 1;
 
-/// A component's place among the others by location.
-struct Place {
-  float below;  // the weight of those before it
-  int before;   // how many they are
-};
-
 /// This lane's component.
 struct Component {
   float df, loc, scale, weight;  // weight: of all weights; 0: there is none
   float inverse_scale, inverse_df, pdf0;
-  Place place;
+  float below;     // the weight of those before it by location
   const float* c;  // [kTerms], in shared memory
 };
 
 /// The share of a weight in those of all lanes.
 __device__ inline float share(float p) { return __fdividef(p, sum_of_lanes(p)); }
 
-/// Of the component of this lane, of `count` in as many lanes.
-__device__ inline Place place(float loc, float weight, int count) {
+/// The weight of the components before the one of this lane by location, and where there are
+/// several at one, by number. There are `count` in as many lanes.
+__device__ inline float weight_below(float loc, float weight, int count) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  Place own{0, 0};
+  float below = 0;
 #pragma unroll 4
   for (int j = 0; j < count; ++j) {
     const float w = __shfl_sync(~0U, weight, j);
     const float other = __shfl_sync(~0U, loc, j);
-    if (w > 0 && (other < loc || (other == loc && j < lane))) {
-      own.below += w;
-      ++own.before;
-    }
+    const bool before = (other < loc) | ((other == loc) & (j < lane));
+    below += before ? w : 0;
   }
-  return own;
+  return below;
 }
 
 /// The mixture at x: both tails, the density and its derivative.
@@ -110,26 +103,37 @@ __device__ inline Point evaluate(const Component& own, float x) {
   return at;
 }
 
-/// The component in which the cumulative weight passes q, by location, and the place inside it.
-__device__ inline float guess(const Component& own, float q) {
+/// Where level q lies if components lie one upon the other: their own quantiles in the mean.
+__device__ inline float mean_quantile(const Component& own, float q) {
+  const float x = own.loc + own.scale * student_t_quantile(own.df, q);
+  return sum_of_lanes(own.weight > 0 ? own.weight * x : 0);
+}
+/// And if they lie apart: in the one in which the cumulative weight passes q, by location.
+__device__ inline float quantile_within(const Component& own, float q) {
   constexpr float kEdge = 1e-6F;
-  // The first in order that reaches q; the last one if rounding leaves none.
-  const int rank = !(own.weight > 0)                   ? 128
-                   : own.place.below + own.weight >= q ? own.place.before
-                                                       : 64 - own.place.before;
-  const int best = __reduce_min_sync(~0U, rank);
-  const int owner = __ffs(static_cast<int>(__ballot_sync(~0U, rank == best))) - 1;
-  const float inside = __fdividef(q - own.place.below, own.weight);
+  const bool there = own.weight > 0;
+  const float inside = __fdividef(q - own.below, own.weight);
   const float x =
       own.loc + own.scale * student_t_quantile(own.df, fminf(fmaxf(inside, kEdge), 1 - kEdge));
-  return __shfl_sync(~0U, x, owner);
+  // The first that reaches q, which has the least below; if rounding leaves none, the last one.
+  const float key = !there ? 0 : own.below + own.weight >= q ? 4 - own.below : own.below;
+  const int best = __reduce_max_sync(~0U, __float_as_int(key));
+  const unsigned owners = __ballot_sync(~0U, there && __float_as_int(key) == best);
+  return __shfl_sync(~0U, x, max(__ffs(static_cast<int>(owners)) - 1, 0));
 }
 
 /// The x at level q, which lies between `low` and `high`; if things go wrong, any number or none.
+/// From the better of two guesses by three terms of the Taylor series of the logit's inverse.
 __device__ inline float solve(const Component& own, float q, float low, float high) {
   constexpr int kMostEvaluations = 12;
+  // With more, the first evaluation in float64 is often not the last.
+  constexpr float kEnough = 0.05F;
   const float target = __logf(__fdividef(q, 1 - q));
-  float x = guess(own, q);
+  const float second_guess = quantile_within(own, q);
+  float x = mean_quantile(own, q);
+  struct {
+    float x, miss, slope, bend;
+  } best{0, INFINITY, 0, 0};
 #pragma unroll 1
   for (int n = 0; n < kMostEvaluations; ++n) {
     if (!(low < x && x < high)) x = 0.5F * low + 0.5F * high;
@@ -140,15 +144,21 @@ __device__ inline float solve(const Component& own, float q, float low, float hi
     } else {
       high = x;
     }
-    // The logit's derivatives: of log(lower) - log(upper).
-    const float a = __fdividef(1.0F, at.lower);
-    const float b = __fdividef(1.0F, at.upper);
-    const float slope = at.f * (a + b);
-    const float bend = at.f1 * (a + b) - at.f * at.f * (a * a - b * b);
-    const float step = __fdividef(miss, slope);
-    const float second = -0.5F * __fdividef(bend, slope) * step;
-    x += fabsf(second) < 0.5F ? step + step * second : step;
-    if (fabsf(miss) < 0.1F && fabsf(second) < 0.1F) break;
+    if (n != 1 || fabsf(miss) < fabsf(best.miss)) {
+      // The logit's derivatives: of log(lower) - log(upper).
+      const float a = __fdividef(1.0F, at.lower);
+      const float b = __fdividef(1.0F, at.upper);
+      best = {x, miss, at.f * (a + b), at.f1 * (a + b) - at.f * at.f * (a * a - b * b)};
+    }
+    const float step = __fdividef(best.miss, best.slope);
+    const float second = -0.5F * __fdividef(best.bend, best.slope) * step;
+    // Where the second term is not small, no more than so much of it.
+    const float part = fabsf(second) < 0.5F ? 1 + second
+                       : second > 0         ? 1.5F
+                                            : __fdividef(1.0F, 1 - second);
+    x = best.x + step * part;
+    if (fabsf(best.miss) < kEnough && fabsf(second) < kEnough) break;
+    if (n == 0) x = second_guess;
   }
   return x;
 }

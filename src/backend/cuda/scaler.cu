@@ -120,21 +120,10 @@ __device__ void sum_groups(const Groups& groups, std::int32_t n, double* a, doub
   }
 }
 
-/// Running sums of v from `sum` on, in place and in order, by a warp. Returns the last.
-__device__ double run_up_groups(double* v, std::int32_t count, double sum) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll 1
-  for (std::int32_t base = 0; base < count; base += 32) {
-    const std::int32_t here = min(32, count - base);
-    const double own = lane < here ? v[base + lane] : 0;
-    double up_to = 0;
+/// `sum` and the first `count` sums of groups, in order.
+__device__ double add_groups(double sum, const double* of_groups, std::int32_t count) {
 #pragma unroll 8
-    for (int i = 0; i < here; ++i) {
-      sum += __shfl_sync(~0U, own, i);
-      if (i == lane) up_to = sum;
-    }
-    if (lane < here) v[base + lane] = up_to;
-  }
+  for (std::int32_t i = 0; i < count; ++i) sum += of_groups[i];
   return sum;
 }
 
@@ -184,7 +173,7 @@ __device__ void take_global(ScalerState& state, const Spec& spec, double mean, d
 __device__ void context_in_chunks(const Chunk& c, std::int32_t most, ScalerState& state,
                                   const Spec& spec, const float* x, const std::uint8_t* mask,
                                   std::int32_t steps) {
-  __shared__ double carried;  // sum, then squares
+  __shared__ double carried;
   __shared__ std::int32_t valid;
   const Groups groups(spec.patch);
   if (threadIdx.x == 0) carried = 0;
@@ -208,26 +197,20 @@ __device__ void context_in_chunks(const Chunk& c, std::int32_t most, ScalerState
       return double2{mask[base + i] != 0 ? d * d : 0, 0};
     });
     __syncthreads();
-    if (threadIdx.x < 32) squares = run_up_groups(c.square, groups.count(n), squares);
+    squares = add_groups(squares, c.square, groups.count(n));
     __syncthreads();
   }
-  if (threadIdx.x == 0) carried = squares;
-  __syncthreads();
-  take_global(state, spec, mean, carried / count);
-  __syncthreads();
+  take_global(state, spec, mean, squares / count);
 }
 
-/// Sums of a chunk: of values up to each step; of squares up to each step, or to the end of each
-/// group; `global`: also the squares about the mean of the first `context` steps, all of which are
-/// in this chunk.
+/// Sums of a chunk: of values up to each step; of squares up to each step, or of each group;
+/// `global`: also what the squares about the mean of the first `context` steps give, all of which
+/// are in this chunk.
 __device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const Powers& powers,
                      std::int32_t n, bool global, std::int32_t context) {
-  __shared__ double squares;
   __shared__ ScanShared scan;
   const auto count = static_cast<std::int32_t>(state.count);
-  if (state.sum == 0 && sums_are_exact(powers, n, scan)) {
-    run_up_exact(c.sum, c.count, n, count, scan);
-  } else {
+  if (state.sum != 0 || !run_up_if_exact(powers, c.sum, c.count, n, count, scan)) {
     if (threadIdx.x == 0) run_up(c.sum, n, state.sum);
     if (threadIdx.x == 32) run_up(c.count, n, count);
     __syncthreads();
@@ -255,14 +238,8 @@ __device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const
     return double2{increment(i), c.valid[i] != 0 && i < context ? d * d : 0};
   });
   __syncthreads();
-  const int warp = first_thread() / 32;
-  if (warp == 0) run_up_groups(c.m2, groups.count(n), state.m2);
-  if (warp == 1 && global) {
-    const double total = run_up_groups(c.square, groups.count(n), 0);
-    if (first_thread() % 32 == 0) squares = total;
-  }
-  __syncthreads();
   if (!global) return;
+  const double squares = add_groups(0, c.square, groups.count(context));
   const double context_count = context > 0 ? larger(c.count[context - 1], 1.0) : 1.0;
   take_global(state, spec, context_mean, squares / context_count);
 }
@@ -340,19 +317,21 @@ __global__ void __launch_bounds__(kThreads)
       sums(c, state, spec, powers, n, global && steps <= most, context);
     }
     const Groups groups(patch);
-    // The statistics that step i is scaled with, and what they are formed of.
+    std::int32_t added = 0;  // groups that are in state.m2
+    // The statistics that step i is scaled with, and what they are formed of; i never falls.
     const auto take = [&](std::int32_t i) {
       if (!causal) return;
       std::int32_t from = i;
-      std::int32_t squares = i;
       if (spec.kind == ScalerSpec::Kind::causal_patch) {  // A4.7: the patch's last step for all
-        const std::int32_t after = i / patch + 1;
-        from = after * patch - 1;
-        squares = after * groups.of_patch - 1;
+        const std::int32_t patches = i / patch + 1;
+        from = patches * patch - 1;
+        state.m2 = add_groups(state.m2, c.m2 + added, patches * groups.of_patch - added);
+        added = patches * groups.of_patch;
+      } else {
+        state.m2 = c.m2[i];
       }
       state.count = c.count[from];
       state.sum = c.sum[from];
-      state.m2 = c.m2[squares];
       state.mean = c.mean[from];
       const double root = sqrt(state.m2 / larger(state.count - 1, 1.0) + kMinimumScale);
       state.loc = state.mean;

@@ -7,6 +7,7 @@
 #include "backend/cuda/exact_mixture.cuh"
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/live.h"
+#include "backend/cuda/wire.cuh"
 
 namespace toto::cuda {
 namespace {
@@ -34,8 +35,9 @@ struct CellShared {
   double sums[kWarps][6];
   std::int64_t valid;
   // Of each component:
-  float df[32], scale[32], probability[32];
-  rough::Place places[32];
+  float df[32], scale[32], probability[32], share[32];
+  float below[32];
+  alignas(16) float raw[4 * 32];  // early words
 };
 
 __device__ double limited_df(float df) {  // NaN stays NaN
@@ -145,14 +147,16 @@ __device__ double2 moments_of(const Moment& m, float p) {
 }
 
 /// A block of threads for each step of each lane. What a warp finds does not depend on how many
-/// there are. `params` [lanes][steps][4][K] are formed here if they are not yet.
+/// there are. `params` [lanes][steps][4][K] are formed here if they are not yet; if they come as
+/// `early` words, what they are formed of may still be on its way there.
 ///
 /// Most of the time goes by until an instruction has what the one before gives, so what can go on
 /// at the same time is shared out among warps.
 template <int kWarps>
 __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks : 1)
     exact_cells(const LiveBatch* live, PatchShape shape, HeadOutput head, float* params,
-                const float* locs, const float* scales, Levels levels, float* out) {
+                const float* locs, const float* scales, Levels levels, float* out,
+                EarlyWords early) {
   extern __shared__ double dynamic[];
   const std::int32_t count = shape.components;
   auto& shared = *reinterpret_cast<CellShared<kWarps>*>(dynamic);
@@ -175,17 +179,44 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
   const bool prepares = warp < (kWarps == kManyWarps ? kWarps - 2 : kWarps);
   const bool places = warp == kWarps - 2;
   const bool weighs = warp == kWarps - 1;
-  begin_kernel();
+  const bool is_early = kWarps == kManyWarps && early.first != nullptr;
+  let_next_begin();
+  if (!is_early) await_previous();
   // All of it comes from far away, so all of it is asked for at once.
-  float df = inside ? at[0] : 2;
-  const float loc = inside ? at[count] : 0;
-  float scale = inside ? at[2 * count] : 1;
-  float p = inside ? at[3 * count] : 0;
+  const bool there = inside && !is_early;
+  float df = there ? at[0] : 2;
+  float loc = there ? at[count] : 0;
+  float scale = there ? at[2 * count] : 1;
+  float p = there ? at[3 * count] : 0;
   const auto shift = static_cast<double>(*loc_at);
   const auto stretch = static_cast<double>(*scale_at);
   const double first_level = k < levels.most ? levels.values[k] : 0.5;
   const std::int32_t level_count = *levels.count;
-  if (lane >= live->lanes) return;
+  if (lane >= live->lanes) {
+    if (is_early) await_previous();
+    return;
+  }
+  if (places) {  // of the mixture nothing is needed for it
+#pragma unroll 1
+    for (int i = k; i < level_count; i += 32) {
+      level[i] = level_of(i == k ? first_level : levels.values[i]);
+    }
+  }
+  if (is_early) {
+    if (places && inside) {
+      uint4 words[1];
+      const float* const from = early.first + *early.set * early.set_words + cell * 4 * count;
+      wire::take_fours(words, [&](int) { return from + 4 * k; });
+      reinterpret_cast<uint4*>(shared.raw)[k] = words[0];
+    }
+    __syncthreads();
+    if (inside) {
+      df = shared.raw[k];
+      loc = shared.raw[count + k];
+      scale = shared.raw[2 * count + k];
+      p = shared.raw[3 * count + k];
+    }
+  }
 
   if (head != HeadOutput::parameters) {
     if (inside && (prepares || weighs)) df = degrees_of_freedom(df);
@@ -205,13 +236,10 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
     shared.df[k] = df;
     shared.scale[k] = scale;
     shared.probability[k] = p;
+    shared.share[k] = rough::share(p);
   }
   if (places) {
-    shared.places[k] = rough::place(loc, rough::share(p), count);
-#pragma unroll 1
-    for (int i = k; i < level_count; i += 32) {
-      level[i] = level_of(i == k ? first_level : levels.values[i]);
-    }
+    shared.below[k] = rough::weight_below(loc, rough::share(p), count);
   }
   if (prepares) {
     constexpr int kPreparing = kWarps == kManyWarps ? kWarps - 2 : kWarps;
@@ -226,29 +254,36 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
     }
   }
   if (weighs) {
-    if (inside && head != HeadOutput::parameters) {
-      at[0] = df;
-      at[2 * count] = scale;
-      at[3 * count] = p;
-    }
     const double2 moments = moments_of(moment, p);
     if (k == 0 && shared.valid != 0) {
       to[0] = static_cast<float>(moments.x * stretch + shift);
       to[1] = static_cast<float>(moments.y * stretch);
     }
   }
-  if (shared.valid == 0) return;
+  const auto keep_parameters = [&] {  // by whoever weighed them
+    // What they are formed of may still be on its way to where they go.
+    if (is_early) await_previous();
+    if (weighs && inside && head != HeadOutput::parameters) {
+      at[0] = shared.df[k];
+      at[2 * count] = shared.scale[k];
+      at[3 * count] = shared.probability[k];
+    }
+  };
+  if (shared.valid == 0) {
+    keep_parameters();
+    return;
+  }
   df = fminf(shared.df[k], 1e15F);
   scale = shared.scale[k];
   p = shared.probability[k];
   const rough::Component own{df,
                              loc,
                              scale,
-                             rough::share(p),
+                             shared.share[k],
                              __fdividef(1.0F, scale),
                              __fdividef(1.0F, df),
                              inside ? static_cast<float>(all[k].pdf0) : 0,
-                             shared.places[k],
+                             shared.below[k],
                              room + k * rough::kRoom};
 #pragma unroll 1
   for (std::int32_t i = warp; i < level_count; i += kWarps) {
@@ -278,6 +313,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
     }
     to[2 + i] = static_cast<float>(last * stretch + shift);
   }
+  keep_parameters();
 }
 
 /// The sum over the block of threads, for all of them; in a fixed order.
@@ -367,7 +403,7 @@ __global__ void __launch_bounds__(kSortThreads)
 
 void exact_statistics(const Extent& batch, const PatchShape& shape, HeadOutput head, float* params,
                       const float* loc, const float* scale, const Levels& levels, float* out,
-                      const Stream& s) {
+                      const EarlyWords& early, const Stream& s) {
   const auto cells = std::int64_t{batch.lanes} * shape.steps;
   const auto run = [&](auto warps) {
     constexpr int kWarps = decltype(warps)::value;
@@ -378,7 +414,8 @@ void exact_statistics(const Extent& batch, const PatchShape& shape, HeadOutput h
         static_cast<std::size_t>(shape.components) * rough::kRoom * sizeof(float);
     allow_shared_memory<exact_cells<kWarps>>(bytes);
     launch(exact_cells<kWarps>, dim3(static_cast<unsigned>(cells)), dim3(32 * kWarps), bytes, s,
-           batch.live, shape, head, params, loc, scale, levels, out);
+           batch.live, shape, head, params, loc, scale, levels, out,
+           head == HeadOutput::parameters ? EarlyWords() : early);
   };
   if (cells < kManyCells) {
     run(std::integral_constant<int, kManyWarps>{});

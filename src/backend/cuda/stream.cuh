@@ -29,13 +29,23 @@ __device__ inline std::uint32_t shared_address(const void* p) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
 }
 
-/// Every kernel begins with this: what ran before it has then written all it writes. The next
-/// kernel may be launched already, and waits here in turn.
-__device__ inline void begin_kernel() {
+/// The next kernel may be launched, once every block of this one has said so or has ended.
+__device__ inline void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+/// Until what ran before this kernel has ended, and so has written all it writes. Every block comes
+/// here, if only at its end: whoever waits for this kernel has then waited for all before it.
+__device__ inline void await_previous() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+/// How kernels begin.
+__device__ inline void begin_kernel() {
+  let_next_begin();
+  await_previous();
 }
 
 /// Lets a kernel have as much dynamic shared memory as any thread of the process has asked for so
