@@ -91,7 +91,8 @@ class Recorder {
                     float* kept, std::int32_t horizon, std::int32_t samples) = 0;
   /// Exact statistics of the mixtures params [lanes][shape.steps][4][K], which become parameters if
   /// `head` says that they are not yet, with the bits of Backend::distribution():
-  /// out [lanes][shape.steps][2 + levels.most]: mean, standard deviation, quantiles.
+  /// out [lanes][shape.steps][2 + levels.most]: mean, standard deviation, quantiles, which ascend
+  /// but for rounding.
   virtual void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head,
                                 void* params, const void* loc, const void* scale,
                                 const Levels& levels, float* out) = 0;

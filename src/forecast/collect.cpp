@@ -183,13 +183,15 @@ void Collector::values(const PatchView& at, std::span<const double> y) {
   }
 }
 
-void Collector::put_step(Forecast& f, std::size_t cell, std::span<const float> step) const {
+void Collector::put_step(Forecast& f, std::size_t cell, std::span<const float> step,
+                         bool exact) const {
   const std::size_t cells = f.variates * f.horizon;
   f.mean[cell] = step[0];
   f.std[cell] = step[1];
   std::size_t level = 0;
+  float value = step[2];
   for (std::size_t i = 0; i < wide_levels_.size(); ++i) {
-    const float value = step[2 + i];
+    if (!exact || !(step[2 + i] < value)) value = step[2 + i];  // they ascend but for rounding
     if (i == median_at_) f.median[cell] = value;
     if (level < levels_.size() && static_cast<double>(levels_[level]) == wide_levels_[i]) {
       f.quantiles[level * cells + cell] = value;
@@ -205,10 +207,10 @@ void Collector::results(const SeriesResults& r) {
     for (std::size_t t = 0; t < f.horizon; ++t) {
       const std::size_t cell = v * f.horizon + t;
       if (t < wanted_.exact_steps) {
-        put_step(f, cell, r.exact.subspan((v * r.exact_steps + t) * r.stride, r.stride));
+        put_step(f, cell, r.exact.subspan((v * r.exact_steps + t) * r.stride, r.stride), true);
       } else if (!r.sampled.empty()) {
         const std::size_t later = v * (r.horizon - r.exact_steps) + t - r.exact_steps;
-        put_step(f, cell, r.sampled.subspan(later * r.stride, r.stride));
+        put_step(f, cell, r.sampled.subspan(later * r.stride, r.stride), false);
       }
       if (r.samples.empty()) continue;
       float* const all = options_->mean_only ? f.mean.data() : f.samples.data();

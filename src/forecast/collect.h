@@ -46,7 +46,8 @@ class Collector final : public Sink {
                   double loc, double scale) const;
   void sampled_step(Worker& worker, Forecast& f, std::size_t cell, const float* all) const;
   void put_quantiles(Forecast& f, std::size_t cell, std::span<const double> found) const;
-  void put_step(Forecast& f, std::size_t cell, std::span<const float> step) const;
+  /// `exact`: the step's statistics are exact ones, whose quantiles ascend but for rounding.
+  void put_step(Forecast& f, std::size_t cell, std::span<const float> step, bool exact) const;
   void keep_parameters(Forecast& f, const PatchView& at, std::span<const double> params,
                        std::span<const double> loc, std::span<const double> scale) const;
   void put_covariates(Forecast& f, const Series& series) const;

@@ -19,6 +19,9 @@ constexpr int kManyWarps = 11;
 constexpr int kFewWarps = 3;
 constexpr int kFewBlocks = 28 / kFewWarps;  // of a multiprocessor, which bounds the registers
 constexpr std::int64_t kManyCells = 1024;
+// Blocks that share out the levels of a step where there are so few steps that they are not in each
+// other's way.
+constexpr int kParts = 3;
 constexpr int kSortThreads = 256;
 
 __constant__ double kWeightOnDevice[32] = {
@@ -148,15 +151,16 @@ __device__ double2 moments_of(const Moment& m, float p) {
 
 /// A block of threads for each step of each lane. What a warp finds does not depend on how many
 /// there are. `params` [lanes][steps][4][K] are formed here if they are not yet; if they come as
-/// `early` words, what they are formed of may still be on its way there.
+/// `early` words, what they are formed of may still be on its way there. With several `parts` a
+/// step has so many blocks, each with some of its levels, and the first one with all else.
 ///
 /// Most of the time goes by until an instruction has what the one before gives, so what can go on
 /// at the same time is shared out among warps.
 template <int kWarps>
 __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks : 1)
     exact_cells(const LiveBatch* live, PatchShape shape, HeadOutput head, float* params,
-                const float* locs, const float* scales, Levels levels, float* out,
-                EarlyWords early) {
+                const float* locs, const float* scales, Levels levels, float* out, EarlyWords early,
+                int parts) {
   extern __shared__ double dynamic[];
   const std::int32_t count = shape.components;
   auto& shared = *reinterpret_cast<CellShared<kWarps>*>(dynamic);
@@ -164,14 +168,15 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
   auto* const level = reinterpret_cast<Level*>(all + count);
   auto* const found = reinterpret_cast<double*>(level + levels.most);
   auto* const room = reinterpret_cast<float*>(found + levels.most);
-  const auto lane = static_cast<std::int32_t>(blockIdx.x) / shape.steps;
-  const auto step = static_cast<std::int32_t>(blockIdx.x) % shape.steps;
-  const std::int64_t cell = blockIdx.x;
+  const auto cell = static_cast<std::int32_t>(blockIdx.x) / parts;
+  const auto part = static_cast<std::int32_t>(blockIdx.x) % parts;
+  const std::int32_t lane = cell / shape.steps;
+  const std::int32_t step = cell % shape.steps;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int k = static_cast<int>(threadIdx.x) % 32;
   const bool inside = k < count;
-  float* const at = params + cell * 4 * count + k;
-  float* const to = out + cell * (2 + levels.most);
+  float* const at = params + std::int64_t{cell} * 4 * count + k;
+  float* const to = out + std::int64_t{cell} * (2 + levels.most);
   const float* const loc_at = locs + (std::int64_t{lane} * shape.patch + step);
   const float* const scale_at = scales + (std::int64_t{lane} * shape.patch + step);
   const double shares = kWeightOnDevice[k];
@@ -205,7 +210,8 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
   if (is_early) {
     if (places && inside) {
       uint4 words[1];
-      const float* const from = early.first + *early.set * early.set_words + cell * 4 * count;
+      const float* const from =
+          early.first + *early.set * early.set_words + std::int64_t{cell} * 4 * count;
       wire::take_fours(words, [&](int) { return from + 4 * k; });
       reinterpret_cast<uint4*>(shared.raw)[k] = words[0];
     }
@@ -246,14 +252,14 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
     prepare_components(limited_df(df), shares, warp, kPreparing, count, all, room);
   }
   __syncthreads();
-  if (shared.valid == 0) {
+  if (shared.valid == 0 && part == 0) {
 #pragma unroll 1
     for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < 2 + level_count;
          i += 32 * kWarps) {
       to[i] = nanf("");
     }
   }
-  if (weighs) {
+  if (weighs && part == 0) {
     const double2 moments = moments_of(moment, p);
     if (k == 0 && shared.valid != 0) {
       to[0] = static_cast<float>(moments.x * stretch + shift);
@@ -263,7 +269,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
   const auto keep_parameters = [&] {  // by whoever weighed them
     // What they are formed of may still be on its way to where they go.
     if (is_early) await_previous();
-    if (weighs && inside && head != HeadOutput::parameters) {
+    if (weighs && part == 0 && inside && head != HeadOutput::parameters) {
       at[0] = shared.df[k];
       at[2 * count] = shared.scale[k];
       at[3 * count] = shared.probability[k];
@@ -286,7 +292,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
                              shared.below[k],
                              room + k * rough::kRoom};
 #pragma unroll 1
-  for (std::int32_t i = warp; i < level_count; i += kWarps) {
+  for (std::int32_t i = warp * parts + part; i < level_count; i += kWarps * parts) {
     const Level& wanted = level[i];
     const auto evaluate_at = [&](double x) {
       return evaluate(all, count, shared.sums[warp], wanted, x);
@@ -301,7 +307,13 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
     // There is no better guess than where it starts: outside the bracket, so that it is halved.
     const double x =
         mixture::solve(wanted.q, ends, &node, 1, evaluate_at, [&](double) { return HUGE_VAL; });
-    if (k == 0) found[i] = x;
+    if (k != 0) continue;
+    found[i] = x;
+    if (parts > 1) to[2 + i] = static_cast<float>(x * stretch + shift);
+  }
+  if (parts > 1) {
+    keep_parameters();
+    return;
   }
   __syncthreads();
 #pragma unroll 1
@@ -413,9 +425,11 @@ void exact_statistics(const Extent& batch, const PatchShape& shape, HeadOutput h
         static_cast<std::size_t>(levels.most) * (sizeof(Level) + sizeof(double)) +
         static_cast<std::size_t>(shape.components) * rough::kRoom * sizeof(float);
     allow_shared_memory<exact_cells<kWarps>>(bytes);
-    launch(exact_cells<kWarps>, dim3(static_cast<unsigned>(cells)), dim3(32 * kWarps), bytes, s,
-           batch.live, shape, head, params, loc, scale, levels, out,
-           head == HeadOutput::parameters ? EarlyWords() : early);
+    const bool is_early = head != HeadOutput::parameters && early.first != nullptr;
+    const int parts = is_early && kParts * cells <= s.processors / 4 ? kParts : 1;
+    launch(exact_cells<kWarps>, dim3(static_cast<unsigned>(cells * parts)), dim3(32 * kWarps),
+           bytes, s, batch.live, shape, head, params, loc, scale, levels, out,
+           is_early ? early : EarlyWords(), parts);
   };
   if (cells < kManyCells) {
     run(std::integral_constant<int, kManyWarps>{});
