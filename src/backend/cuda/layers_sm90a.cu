@@ -118,7 +118,7 @@ __device__ void help(Shared<T>& s, const Arguments& a) {
   __syncwarp();
   asm volatile("bar.arrive 2, %0;" ::"n"(kWorkers + 32) : "memory");
   if (blockIdx.x == 0) {
-    if (lane == 0) a.set[1] = a.set[0];
+    if (lane == 0) a.set[1] = wires == a.wires ? 0 : 1;
     __threadfence();
     __syncwarp();
   }

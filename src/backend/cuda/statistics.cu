@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
     exact_cells(const LiveBatch* live, PatchShape shape, HeadOutput head, float* params,
                 const float* locs, const float* scales, Levels levels, float* out, EarlyWords early,
                 int parts) {
-  extern __shared__ double dynamic[];
+  extern __shared__ __align__(16) double dynamic[];
   const std::int32_t count = shape.components;
   auto& shared = *reinterpret_cast<CellShared<kWarps>*>(dynamic);
   auto* const all = reinterpret_cast<Component*>(&shared + 1);
