@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words that one block of threads hands to others of the same launch without a barrier, or of the
-// next one where that begins early (EarlyWords in kernels.h): a wire is
-// memory full of `kNothing`, a word that arithmetic never leaves (a NaN that it makes is
-// 0x7FFFFFFF). Who writes a word makes it something else, who reads it asks until it is. So each
-// word says by itself that it is there, and no order between words is needed.
+// next one where that begins early (EarlyWords in kernels.h): a wire is memory full of `kNothing`,
+// a word that arithmetic never leaves (a NaN that it makes is 0x7FFFFFFF). Who writes a word makes
+// it something else, who reads it asks until it is. So each word says by itself that it is there,
+// and no order between words is needed.
 #pragma once
 
 #include <cuda_runtime.h>
