@@ -81,7 +81,7 @@ struct EarlyWords {
   std::int64_t set_words = 0;    // from a set to the next
   const std::int32_t* set = nullptr;
 };
-/// `early`: what params [lanes][steps][4][K] are going to be, for fewer than kManyCells.
+/// `early`: what params [lanes][steps][4][K] are going to be; used where there are few steps.
 void exact_statistics(const Extent& batch, const PatchShape& shape, HeadOutput head, float* params,
                       const float* loc, const float* scale, const Levels& levels, float* out,
                       const EarlyWords& early, const Stream& s);

@@ -83,8 +83,8 @@ struct Arguments {
   const float* x;      // scaled values [rows][embed.in], or rows that are embedded [rows][768]
   float* y;            // the last tokens, where no product comes after them
   After after;
-  float* wires;              // two sets: of this launch, and of the next, which this one clears
-  std::int32_t* set;         // which one is of this launch, and once it has begun the same again
+  float* wires;       // two sets: of this launch, and of the next, which this one clears
+  std::int32_t* set;  // [2] which one is of this launch; the same, to be read by the next kernel
   std::uint32_t nothing;     // zero, which the compiler does not know (Ring::release_once)
   float* keys[kMostLayers];  // of each layer; of time layers only
   float* values[kMostLayers];
