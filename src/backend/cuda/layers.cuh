@@ -204,11 +204,13 @@ __device__ inline int row_before(const Arguments& a, int lane) {
   return b.row + (lane - b.lane) * b.tokens + b.tokens - 1;
 }
 
-/// Until the first word of a product's inputs is there, by all workers: one of them asks for it. If
-/// all of them asked for all that they want, again and again, they would be in the way of those who
-/// write it.
-__device__ inline void await_any(const float* inputs) {
-  if (thread_now() == 0) wire::await_word(inputs);
+/// Until the first word of a product's inputs is there, by all workers: one of them, `Asker`, asks
+/// for it. If all of them asked for all that they want, again and again, they would be in the way of
+/// those who write it.
+template <int Asker>
+__device__ void await_any(const float* inputs) {
+  static_assert(Asker < kWorkers);
+  if (thread_now() == Asker) wire::await_word(inputs);
   sync_workers();
 }
 

@@ -17,6 +17,11 @@ struct Bfloat16 {
   /// Stages are given back when the inputs of the next product are there: refilled at once, they
   /// would be in the way of those inputs.
   static constexpr bool kReleasesLate = true;
+  /// Tensor cores have so little to do that they need a warp that keeps the clock steady.
+  static constexpr bool kSteadiesClock = true;
+  /// In await_any(): of the last warp, which has nothing to do at a product's end and so asks while
+  /// the first ones hand on what they have.
+  static constexpr int kAsker = kWorkers - 32;
   static_assert(kSlices == kWorkers / 32 && kStageBytes == kOutputs * kDim * 2);
 
   static constexpr int kMostParts = outs(kMlpIn) / kOutputs / kLeastProcessors * kSlices;
@@ -100,10 +105,8 @@ struct Bfloat16 {
     const bool there = lane / 4 < rows;
     const float* const own = from + (warp * kFours * 32 + lane) * 4;
     const float* const row = from + (kSquares - kInputs) + warp * kSquareWords + lane * 4;
-    if constexpr (is_normed(P)) {
-      await_any(from);
-      squares.look(row, warp < rows);
-    }
+    if constexpr (P != kMlpOut) await_any<kAsker>(from);
+    if constexpr (is_normed(P)) squares.look(row, warp < rows);
     uint4 words[kAll] = {};
     wire::take_fours(
         words, [&](int i) { return own + (i / kFours * kSlices * kFours + i % kFours) * 32 * 4; },

@@ -17,7 +17,9 @@ inline constexpr int kRingStages = 7;
 struct Ring {
   std::uint64_t full[kRingStages];
   std::uint64_t empty[kRingStages];
-  int released;  // how many stages were given back by release()
+  int released;  // how many stages were given back by release(), or kEnded
+
+  static constexpr int kEnded = 1 << 30;
 
   /// By one thread, before a barrier of the block. `readers`: warps that give each stage back by
   /// release_once().
@@ -41,6 +43,13 @@ struct Ring {
   __device__ void release(int count) {
     const std::uint32_t at = shared_address(&released);
     asm volatile("st.volatile.shared.s32 [%0], %1;" ::"r"(at), "r"(count) : "memory");
+  }
+  /// By one thread, once no stage is wanted any more; and whether it has come to that.
+  __device__ void end() { release(kEnded); }
+  [[nodiscard]] __device__ bool ended() const {
+    int now = 0;
+    asm volatile("ld.volatile.shared.s32 %0, [%1];" : "=r"(now) : "r"(shared_address(&released)));
+    return now == kEnded;
   }
   /// The other one, for claim(at): by all of a warp as soon as it has read a stage, once all of
   /// what it read (`read`, words of every instruction that did) is in registers. Right behind the
