@@ -19,8 +19,8 @@ struct Bfloat16 {
   static constexpr bool kReleasesLate = true;
   /// Tensor cores have so little to do that they need a warp that keeps the clock steady.
   static constexpr bool kSteadiesClock = true;
-  /// In await_any(): of the last warp, which has nothing to do at a product's end and so asks while
-  /// the first ones hand on what they have.
+  /// In await_any(): of the last warp, which has nothing to do at the end of a product of up to
+  /// three units and so asks while the first ones hand on what they have.
   static constexpr int kAsker = kWorkers - 32;
   static_assert(kSlices == kWorkers / 32 && kStageBytes == kOutputs * kDim * 2);
 

@@ -21,7 +21,7 @@ struct OfFloat32 {
   static constexpr int kSets = kHidden / kDim;            // stages of a unit of mlp_out
   static constexpr int kQuads = kOwn * 2;                 // of sixteen bytes: sixteen k of a row
   static constexpr bool kReleasesLate = false;
-  static constexpr bool kSteadiesClock = false;  // it would take more than it gives
+  static constexpr bool kSteadiesClock = false;  // tensor cores have more to do
   static_assert(kOwn * (kWorkers / 32) == kSlices && kStageBytes == kOutputs * kDim * 4);
   static constexpr int kMostParts = outs(kMlpIn) / kOutputs / kLeastProcessors * kSlices;
   static_assert(kDim / kOutputs <= kLeastProcessors && kMostParts >= kSets * kSlices);

@@ -131,14 +131,15 @@ __device__ void help(Shared<T>& s, const Arguments& a) {
 /// then. Where steps come in bursts only, the clock of each part of the device goes up and down by
 /// itself, 1.70 to 1.87 GHz, and all wait for the slowest; so it is 1.80 everywhere.
 __device__ void keep_clock_steady(const Ring& ring) {
-  constexpr int kPause = 300;  // cycles; it may be 500, 1000 is worth less and 2000 does harm
+  constexpr int kPause = 300;  // cycles
   float sum[4] = {};
   const std::uint32_t zeros[4] = {};
-  while (!ring.ended()) {
+  while (__any_sync(~0U, ring.ended()) == 0) {  // all of the warp take the step, or none
     multiply_add(sum, zeros, 0, 0);
     for (const std::int64_t from = clock64(); clock64() - from < kPause;) {
     }
   }
+  if (sum[0] != 0) __trap();  // never; but a step whose sums nobody reads would not be taken
 }
 __device__ void await_help() { asm volatile("bar.sync 2, %0;" ::"n"(kWorkers + 32) : "memory"); }
 
