@@ -56,7 +56,7 @@ void check_sizes(const Series& s, std::size_t horizon) {
   }
 }
 
-/// Many at a time, as a loop that may end at any of them is not.
+/// Looks at all of them, whatever they are, so that it looks at many at a time.
 bool all_finite(std::span<const float> values) {
   constexpr std::uint32_t kExponent = 0x7F800000U;
   std::uint32_t others = 0;
@@ -76,9 +76,8 @@ void check_values(const Series& s) {
            fmt::format("variate {}, step {} is not a finite number", i / s.steps, i % s.steps),
            "fill missing values and set their mask to 0");
   }
-  for (std::size_t i = 0; i < s.future_exogenous.size(); ++i) {
-    if (!std::isfinite(s.future_exogenous[i]))
-      refuse(s, "not_finite", "a future covariate is not a finite number");
+  if (!all_finite(s.future_exogenous)) {
+    refuse(s, "not_finite", "a future covariate is not a finite number");
   }
   const bool observed =
       s.mask.empty() || std::any_of(s.mask.begin(), s.mask.end(), [](auto m) { return m != 0; });

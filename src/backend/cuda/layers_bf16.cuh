@@ -105,6 +105,7 @@ struct Bfloat16 {
     const bool there = lane / 4 < rows;
     const float* const own = from + (warp * kFours * 32 + lane) * 4;
     const float* const row = from + (kSquares - kInputs) + warp * kSquareWords + lane * 4;
+    // Not in mlp_out, to which blocks come when most of its inputs are there.
     if constexpr (P != kMlpOut) await_any<kAsker>(from);
     if constexpr (is_normed(P)) squares.look(row, warp < rows);
     uint4 words[kAll] = {};

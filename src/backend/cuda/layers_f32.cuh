@@ -21,7 +21,8 @@ struct OfFloat32 {
   static constexpr int kSets = kHidden / kDim;            // stages of a unit of mlp_out
   static constexpr int kQuads = kOwn * 2;                 // of sixteen bytes: sixteen k of a row
   static constexpr bool kReleasesLate = false;
-  static constexpr bool kSteadiesClock = false;  // tensor cores have more to do
+  static constexpr bool kSteadiesClock = false;  // tensor cores have more to do: worth less
+  static constexpr int kAsker = 0;               // in await_any()
   static_assert(kOwn * (kWorkers / 32) == kSlices && kStageBytes == kOutputs * kDim * 4);
   static constexpr int kMostParts = outs(kMlpIn) / kOutputs / kLeastProcessors * kSlices;
   static_assert(kDim / kOutputs <= kLeastProcessors && kMostParts >= kSets * kSlices);
@@ -74,7 +75,7 @@ struct OfFloat32 {
     own_ = from + (warp * kQuads * 32 + lane) * 4;
     there_ = lane / 4 < rows;
     const float* const row = from + (kSquares - kInputs) + warp * kSquareWords + lane * 4;
-    await_any<0>(from);
+    await_any<kAsker>(from);
     if constexpr (is_normed(P)) squares_.look(row, warp < rows);
     uint4 words[kQuads] = {};
     wire::take_fours(

@@ -44,7 +44,8 @@ struct Ring {
     const std::uint32_t at = shared_address(&released);
     asm volatile("st.volatile.shared.s32 [%0], %1;" ::"r"(at), "r"(count) : "memory");
   }
-  /// By one thread, once no stage is wanted any more; and whether it has come to that.
+  /// By one thread, once no stage is wanted any more; ended(): whether it has come to that. For
+  /// rings whose stages are given back by release().
   __device__ void end() { release(kEnded); }
   [[nodiscard]] __device__ bool ended() const {
     int now = 0;
