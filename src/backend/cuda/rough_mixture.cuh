@@ -103,12 +103,8 @@ __device__ inline Point evaluate(const Component& own, float x) {
   return at;
 }
 
-/// Where level q lies if components lie one upon the other: their own quantiles in the mean.
-__device__ inline float mean_quantile(const Component& own, float q) {
-  const float x = own.loc + own.scale * student_t_quantile(own.df, q);
-  return sum_of_lanes(own.weight > 0 ? own.weight * x : 0);
-}
-/// And if they lie apart: in the one in which the cumulative weight passes q, by location.
+/// Where level q lies if components lie apart: in the one in which the cumulative weight passes q,
+/// by location.
 __device__ inline float quantile_within(const Component& own, float q) {
   constexpr float kEdge = 1e-6F;
   const bool there = own.weight > 0;
@@ -122,43 +118,83 @@ __device__ inline float quantile_within(const Component& own, float q) {
   return __shfl_sync(~0U, x, max(__ffs(static_cast<int>(owners)) - 1, 0));
 }
 
+/// The inverse of the cdf's logit at x: its argument there, its slope, and that of the slope's log.
+struct alignas(16) Node {
+  float x, logit, slope, bend;
+};
+
+__device__ inline Node node_at(const Component& own, float x) {
+  const Point at = evaluate(own, x);
+  const float a = __fdividef(1.0F, at.lower);
+  const float b = __fdividef(1.0F, at.upper);
+  const float slope = __fdividef(1.0F, at.f * (a + b));
+  const float bend = at.f1 * (a + b) - at.f * at.f * (a * a - b * b);
+  return {x, __logf(__fdividef(at.lower, at.upper)), slope, -bend * slope * slope};
+}
+
+/// Nodes over the bulk of the mixture, from which every level starts. Which they are depends on the
+/// mixture alone.
+inline constexpr int kNodes = 11;
+__device__ inline Node node_of(const Component& own, int i) {
+  const float even = 0.1F * static_cast<float>(i);
+  return node_at(own, quantile_within(own, i == 0 ? 0.04F : i == kNodes - 1 ? 0.96F : even));
+}
+
 /// The x at level q, which lies between `low` and `high`; if things go wrong, any number or none.
-/// From the better of two guesses by three terms of the Taylor series of the logit's inverse.
-__device__ inline float solve(const Component& own, float q, float low, float high) {
-  constexpr int kMostEvaluations = 12;
+/// Between the nodes about it by rational interpolation, which rises as they do (Gregory and
+/// Delbourgo, "Piecewise rational quadratic interpolation to monotonic data", 1982), and at last,
+/// or where there is a node on one side only, by two terms of the Taylor series.
+__device__ inline float solve(const Component& own, const Node* nodes, float q, float low,
+                              float high) {
+  constexpr int kMostEvaluations = 11;
   // With more, the first evaluation in float64 is often not the last.
   constexpr float kEnough = 0.05F;
+  // Between modes the slope is that of a cliff, and says nothing about its foot.
+  constexpr float kSteepest = 10;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
   const float target = __logf(__fdividef(q, 1 - q));
-  const float second_guess = quantile_within(own, q);
-  float x = mean_quantile(own, q);
-  struct {
-    float x, miss, slope, bend;
-  } best{0, INFINITY, 0, 0};
+  Node below{low, -INFINITY, 0, 0};
+  Node above{high, INFINITY, 0, 0};
+  // The nearest on either side: distances are not negative, so in the order of their bits.
+  const float off = lane < kNodes ? nodes[lane].logit - target : NAN;
+  const auto nearest = [&](bool there, Node& to) {
+    const unsigned bits = there ? __float_as_uint(fabsf(off)) : ~0U;
+    const unsigned least = __reduce_min_sync(~0U, bits);
+    const unsigned owners = __ballot_sync(~0U, there && bits == least);
+    if (owners != 0) to = nodes[__ffs(static_cast<int>(owners)) - 1];
+  };
+  nearest(off < 0, below);
+  nearest(off >= 0, above);
+  float x = 0;
 #pragma unroll 1
-  for (int n = 0; n < kMostEvaluations; ++n) {
-    if (!(low < x && x < high)) x = 0.5F * low + 0.5F * high;
-    const Point at = evaluate(own, x);
-    const float miss = target - __logf(__fdividef(at.lower, at.upper));
-    if (miss > 0) {
-      low = x;
-    } else {
-      high = x;
-    }
-    if (n != 1 || fabsf(miss) < fabsf(best.miss)) {
-      // The logit's derivatives: of log(lower) - log(upper).
-      const float a = __fdividef(1.0F, at.lower);
-      const float b = __fdividef(1.0F, at.upper);
-      best = {x, miss, at.f * (a + b), at.f1 * (a + b) - at.f * at.f * (a * a - b * b)};
-    }
-    const float step = __fdividef(best.miss, best.slope);
-    const float second = -0.5F * __fdividef(best.bend, best.slope) * step;
+  for (int n = 0;; ++n) {
+    const float a = target - below.logit;
+    const float b = above.logit - target;
+    const bool up = a < b;
+    const Node from = up ? below : above;
+    const float miss = up ? a : -b;
+    const float second = 0.5F * from.bend * miss;
     // Where the second term is not small, no more than so much of it.
     const float part = fabsf(second) < 0.5F ? 1 + second
                        : second > 0         ? 1.5F
                                             : __fdividef(1.0F, 1 - second);
-    x = best.x + step * part;
-    if (fabsf(best.miss) < kEnough && fabsf(second) < kEnough) break;
-    if (n == 0) x = second_guess;
+    x = from.x + miss * from.slope * part;
+    if (n == kMostEvaluations || (fabsf(miss) < kEnough && fabsf(second) < kEnough)) break;
+    if (a + b < INFINITY) {
+      const float d = above.x - below.x;
+      const float t = __fdividef(a, a + b);
+      const float u = t * (1 - t);
+      const float first = fminf(below.slope * (a + b), kSteepest * d);
+      const float last = fminf(above.slope * (a + b), kSteepest * d);
+      x = below.x + d * __fdividef(d * t * t + first * u, d + (first + last - 2 * d) * u);
+    }
+    if (!(below.x < x && x < above.x)) x = 0.5F * below.x + 0.5F * above.x;
+    const Node at = node_at(own, x);
+    if (at.logit < target) {
+      below = at;
+    } else {
+      above = at;
+    }
   }
   return x;
 }

@@ -41,6 +41,7 @@ struct CellShared {
   float df[32], scale[32], probability[32], share[32];
   float below[32];
   alignas(16) float raw[4 * 32];  // early words
+  rough::Node nodes[rough::kNodes];
 };
 
 __device__ double limited_df(float df) {  // NaN stays NaN
@@ -259,13 +260,6 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
       to[i] = nanf("");
     }
   }
-  if (weighs && part == 0) {
-    const double2 moments = moments_of(moment, p);
-    if (k == 0 && shared.valid != 0) {
-      to[0] = static_cast<float>(moments.x * stretch + shift);
-      to[1] = static_cast<float>(moments.y * stretch);
-    }
-  }
   const auto keep_parameters = [&] {  // by whoever weighed them
     // What they are formed of may still be on its way to where they go.
     if (is_early) await_previous();
@@ -292,6 +286,19 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
                              shared.below[k],
                              room + k * rough::kRoom};
 #pragma unroll 1
+  for (int i = warp; i < rough::kNodes; i += kWarps) {
+    const rough::Node node = rough::node_of(own, i);
+    if (k == 0) shared.nodes[i] = node;
+  }
+  __syncthreads();
+  if (weighs && part == 0) {
+    const double2 moments = moments_of(moment, p);
+    if (k == 0) {
+      to[0] = static_cast<float>(moments.x * stretch + shift);
+      to[1] = static_cast<float>(moments.y * stretch);
+    }
+  }
+#pragma unroll 1
   for (std::int32_t i = warp * parts + part; i < level_count; i += kWarps * parts) {
     const Level& wanted = level[i];
     const auto evaluate_at = [&](double x) {
@@ -299,7 +306,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
     };
     const mixture::Bracket ends = bracket(inside && p != 0, static_cast<double>(loc),
                                           static_cast<double>(scale), wanted.reach);
-    auto start = static_cast<double>(rough::solve(own, static_cast<float>(wanted.q),
+    auto start = static_cast<double>(rough::solve(own, shared.nodes, static_cast<float>(wanted.q),
                                                   static_cast<float>(ends.low),
                                                   static_cast<float>(ends.high)));
     if (!ends.holds(start)) start = 0.5 * ends.low + 0.5 * ends.high;
