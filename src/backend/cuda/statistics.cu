@@ -13,8 +13,8 @@ namespace toto::cuda {
 namespace {
 
 // Warps for each step in exact statistics, which share out components and levels: many where there
-// are few steps and time is what counts (the usual nine levels and two warps that weigh and place),
-// few where there are many and work is.
+// are few steps and time is what counts (the usual nine levels and two warps that weigh and place;
+// a node of the rough quantiles for each), few where there are many and work is.
 constexpr int kManyWarps = 11;
 constexpr int kFewWarps = 3;
 constexpr int kFewBlocks = 28 / kFewWarps;  // of a multiprocessor, which bounds the registers
