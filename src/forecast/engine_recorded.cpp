@@ -121,9 +121,8 @@ std::array<Awaited, 2> Engine::results_of(const Recorded& r, const Chunk& chunk,
   const RecordingKey& key = r.key;
   const auto lanes = static_cast<std::size_t>(chunk.variates);
   const auto horizon = static_cast<std::size_t>(key.horizon(patch_));
-  const auto first = static_cast<std::size_t>(key.patches > 1 ? patch_ : key.last_steps);
-  const std::size_t exact = key.exact ? first : 0;
-  const std::size_t stride = 2 + static_cast<std::size_t>(key.levels);
+  const auto exact = static_cast<std::size_t>(key.exact_steps(patch_));
+  const auto stride = static_cast<std::size_t>(key.stride());
   const std::size_t used = 2 + wanted.levels.size();
   const auto at = [&](std::size_t bytes) { return reinterpret_cast<float*>(r.out.host + bytes); };
   return {Awaited{at(0), lanes * exact, stride, used},
@@ -162,10 +161,9 @@ Recorded* Engine::record(const Generation& g, const RecordingKey& key) {
   auto recorded = std::make_unique<Recorded>();
   recorded->key = key;
   recorded->at = lay_out_inputs(key, recorder, patch_);
-  const std::int64_t stride = 2 + key.levels;
+  const std::int64_t stride = key.stride();
   const std::int64_t horizon = key.horizon(patch_);
-  const std::int64_t first_steps = key.patches > 1 ? patch_ : key.last_steps;
-  const std::int64_t exact = key.exact ? first_steps : 0;
+  const std::int64_t exact = key.exact_steps(patch_);
   const std::int64_t kept = key.trajectories * key.variates * horizon;
   Offsets offsets;
   offsets.take(floats(key.variates * exact * stride));
@@ -226,7 +224,7 @@ void Engine::record_operations(const Generation& g, Recorded& r) {
   float* const kept = key.samples ? out(r.samples_at) : static_cast<float*>(r.kept);
   const std::int32_t horizon = key.horizon(patch_);
   PatchShape shape{patch_, net_.config().components, key.patches > 1 ? patch_ : key.last_steps};
-  const std::int32_t exact = key.exact ? shape.steps : 0;
+  const std::int32_t exact = key.exact_steps(patch_);
 
   recorder.copy_in_and_scale(r.in, r.at.bytes, context, net_.scaler_spec(), r.in.device + r.at.x,
                              reinterpret_cast<const std::uint8_t*>(r.in.device + r.at.mask),
@@ -320,11 +318,9 @@ void Engine::write_inputs(const Generation& g, std::int32_t batch, const WantedS
 void Engine::read_results(const Chunk& chunk, const WantedStatistics& wanted, const Recorded& r,
                           Sink& sink) {
   const Stopwatch watch(emit_seconds_);
-  const auto patch = static_cast<std::size_t>(patch_);
   const auto horizon = static_cast<std::size_t>(r.key.horizon(patch_));
-  const std::size_t stride = 2 + static_cast<std::size_t>(r.key.levels);
-  const std::size_t exact =
-      r.key.exact ? (patches_ > 1 ? patch : static_cast<std::size_t>(r.key.last_steps)) : 0;
+  const auto stride = static_cast<std::size_t>(r.key.stride());
+  const auto exact = static_cast<std::size_t>(r.key.exact_steps(patch_));
   const auto trajectories = static_cast<std::size_t>(r.key.trajectories);
   const auto part = [&](std::size_t at, std::size_t first, std::size_t count) {
     return std::span(reinterpret_cast<const float*>(r.out.host + at) + first, count);

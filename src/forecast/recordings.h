@@ -34,6 +34,13 @@ struct RecordingKey {
   [[nodiscard]] std::int32_t horizon(std::int32_t patch) const {
     return (patches - 1) * patch + last_steps;
   }
+  /// Of the first patch: how many steps have statistics of their mixtures.
+  [[nodiscard]] std::int32_t exact_steps(std::int32_t patch) const {
+    if (!exact) return 0;
+    return patches > 1 ? patch : last_steps;
+  }
+  /// Numbers for each step: mean, deviation and quantiles.
+  [[nodiscard]] std::int32_t stride() const { return 2 + levels; }
 };
 
 /// Where inputs lie in the mirror that is copied to the device, in bytes.
