@@ -223,7 +223,7 @@ void Engine::record_operations(const Generation& g, Recorded& r) {
   const auto out = [&](std::size_t at) { return reinterpret_cast<float*>(to + at); };
   float* const kept = key.samples ? out(r.samples_at) : static_cast<float*>(r.kept);
   const std::int32_t horizon = key.horizon(patch_);
-  PatchShape shape{patch_, net_.config().components, key.patches > 1 ? patch_ : key.last_steps};
+  PatchShape shape{patch_, net_.config().components, key.first_steps(patch_)};
   const std::int32_t exact = key.exact_steps(patch_);
 
   recorder.copy_in_and_scale(r.in, r.at.bytes, context, net_.scaler_spec(), r.in.device + r.at.x,

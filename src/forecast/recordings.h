@@ -34,10 +34,12 @@ struct RecordingKey {
   [[nodiscard]] std::int32_t horizon(std::int32_t patch) const {
     return (patches - 1) * patch + last_steps;
   }
-  /// Of the first patch: how many steps have statistics of their mixtures.
-  [[nodiscard]] std::int32_t exact_steps(std::int32_t patch) const {
-    if (!exact) return 0;
+  [[nodiscard]] std::int32_t first_steps(std::int32_t patch) const {  // of the first patch
     return patches > 1 ? patch : last_steps;
+  }
+  /// How many of them have statistics of their mixtures.
+  [[nodiscard]] std::int32_t exact_steps(std::int32_t patch) const {
+    return exact ? first_steps(patch) : 0;
   }
   /// Numbers for each step: mean, deviation and quantiles.
   [[nodiscard]] std::int32_t stride() const { return 2 + levels; }
