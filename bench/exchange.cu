@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs that all processors tell each other eight rows of 768 values, as the kernel of all
-// layers does (src/backend/cuda/wire.cuh): cycles from one exchange to the next, by how the rows
+// layers does (src/backend/cuda/fused/toto1_768/wire.cuh): cycles from one exchange to the next, by how the rows
 // lie and by who asks for them. Prints the best of three launches of a hundred exchanges.
 //
 //   cmake --preset cuda -DTOTO_BUILD_BENCHMARKS=ON && cmake --build --preset cuda --target benchmarks
@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <type_traits>
 
-#include "backend/cuda/wire.cuh"
+#include "backend/cuda/fused/toto1_768/wire.cuh"
 
 namespace {
 

@@ -1,9 +1,17 @@
-# toto_component(NAME [USES component...] [LIBRARIES target...])
-#   The sources of src/NAME as an object library `toto_NAME`. It, and whatever is linked with it, sees
-#   the components that it names (and what those name), and nothing else of the project.
+# toto_component(NAME [FOLDER folder] [USES component...] [LIBRARIES target...])
+#   The sources of src/FOLDER (default: NAME) as an object library `toto_NAME`.
+#
+# The compiler enforces the arrows: a component's include path holds its own folder, the folders of the
+# components that it names in USES (and of those that they name), and nothing else of src. Each component
+# has an include root of its own in the build folder, a link to its sources under their path in src:
+#   arrows/engine/engine -> src/engine      so that "engine/plan_table.h" is found by who may see it.
 function(toto_component name)
-  cmake_parse_arguments(arg "" "" "USES;LIBRARIES" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  cmake_parse_arguments(arg "" "FOLDER" "USES;LIBRARIES" ${ARGN})
+  if(NOT arg_FOLDER)
+    set(arg_FOLDER ${name})
+  endif()
+  set(folder ${PROJECT_SOURCE_DIR}/src/${arg_FOLDER})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   set(closure ${name})
   foreach(used ${arg_USES})
     get_property(inner GLOBAL PROPERTY toto_closure_${used})
@@ -11,20 +19,20 @@ function(toto_component name)
   endforeach()
   list(REMOVE_DUPLICATES closure)
   set_property(GLOBAL PROPERTY toto_closure_${name} ${closure})
-  if(NOT sources)
-    file(WRITE ${CMAKE_BINARY_DIR}/empty_${name}.cpp "")
-    set(sources ${CMAKE_BINARY_DIR}/empty_${name}.cpp)
-  endif()
+
+  set(root ${PROJECT_BINARY_DIR}/arrows/${name})
+  get_filename_component(parent ${root}/${arg_FOLDER} DIRECTORY)
+  file(MAKE_DIRECTORY ${parent})
+  file(CREATE_LINK ${folder} ${root}/${arg_FOLDER} SYMBOLIC)
+
   add_library(toto_${name} OBJECT ${sources})
-  target_include_directories(toto_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src
-                             $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
+  target_include_directories(toto_${name} PUBLIC ${root} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
   set_target_properties(toto_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(toto_${name} PRIVATE toto_options PUBLIC ${arg_LIBRARIES})
   foreach(used ${arg_USES})
     target_link_libraries(toto_${name} PUBLIC toto_${used})
   endforeach()
 endfunction()
-
 # toto_link(TARGET component...): the objects of the components and of all they use.
 function(toto_link target)
   set(all)

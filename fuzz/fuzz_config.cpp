@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "model/config.h"
-#include "model/weights.h"
+#include "models/checkpoint/config.h"
+#include "models/checkpoint/weights.h"
 #include "toto/error.hpp"
 
 namespace {

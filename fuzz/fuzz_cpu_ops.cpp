@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "../tests/backend/differential_ops.h"
 #include "backend/cpu/cpu_backend.h"
+#include "support/differential_ops.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/json.h"
-#include "toto/output.hpp"
+#include "toto/tools/output.hpp"
 
 namespace {
 

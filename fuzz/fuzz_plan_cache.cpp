@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "plan/plan_entry.h"
-#include "plan/plan_files.h"
+#include "engine/plan_entry.h"
+#include "engine/plan_files.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "backtest/prediction_cache.h"
+#include "tools/backtest/prediction_cache.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace toto::backtest;

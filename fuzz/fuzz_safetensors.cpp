@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "model/safetensors.h"
+#include "models/checkpoint/safetensors.h"
 #include "toto/error.hpp"
 
 namespace {

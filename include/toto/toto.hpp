@@ -8,13 +8,13 @@
 // these headers.
 #pragma once
 
-#include "toto/backtest.hpp"  // IWYU pragma: export
-#include "toto/bench.hpp"     // IWYU pragma: export
-#include "toto/data.hpp"      // IWYU pragma: export
-#include "toto/error.hpp"     // IWYU pragma: export
-#include "toto/forecast.hpp"  // IWYU pragma: export
-#include "toto/model.hpp"     // IWYU pragma: export
-#include "toto/output.hpp"    // IWYU pragma: export
-#include "toto/plot.hpp"      // IWYU pragma: export
-#include "toto/settings.hpp"  // IWYU pragma: export
-#include "toto/verify.hpp"    // IWYU pragma: export
+#include "toto/error.hpp"           // IWYU pragma: export
+#include "toto/forecast.hpp"        // IWYU pragma: export
+#include "toto/model.hpp"           // IWYU pragma: export
+#include "toto/settings.hpp"        // IWYU pragma: export
+#include "toto/tools/backtest.hpp"  // IWYU pragma: export
+#include "toto/tools/bench.hpp"     // IWYU pragma: export
+#include "toto/tools/data.hpp"      // IWYU pragma: export
+#include "toto/tools/output.hpp"    // IWYU pragma: export
+#include "toto/tools/plot.hpp"      // IWYU pragma: export
+#include "toto/tools/verify.hpp"    // IWYU pragma: export

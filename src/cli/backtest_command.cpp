@@ -7,13 +7,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "backtest/aggregate.h"
 #include "cli/arguments.h"
 #include "cli/backtest_options.h"
 #include "cli/backtest_views.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "core/atomic_file.h"
+#include "tools/backtest/aggregate.h"
 
 namespace toto::cli {
 namespace {

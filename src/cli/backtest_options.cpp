@@ -3,7 +3,7 @@
 #include "cli/backtest_options.h"
 
 #include "cli/arguments.h"
-#include "model/model_impl.h"
+#include "models/model_impl.h"
 
 namespace toto::cli {
 

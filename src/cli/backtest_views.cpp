@@ -9,8 +9,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "backtest/spelling.h"
 #include "core/printable.h"
+#include "tools/backtest/spelling.h"
 
 namespace toto::cli {
 namespace {

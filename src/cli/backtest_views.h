@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/command.h"
-#include "toto/backtest.hpp"
+#include "toto/tools/backtest.hpp"
 
 namespace toto::cli {
 

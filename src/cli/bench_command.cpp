@@ -5,13 +5,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bench/report.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "core/input_file.h"
 #include "core/json.h"
-#include "toto/bench.hpp"
+#include "tools/bench/report.h"
 #include "toto/settings.hpp"
+#include "toto/tools/bench.hpp"
 
 namespace toto::cli {
 namespace {

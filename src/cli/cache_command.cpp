@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "plan/plan_cache.h"
-#include "plan/plan_files.h"
+#include "engine/plan_cache.h"
+#include "engine/plan_files.h"
 #include "toto/settings.hpp"
 
 namespace toto::cli {

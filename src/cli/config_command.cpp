@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "plan/plan_cache.h"
+#include "engine/plan_cache.h"
 
 namespace toto::cli {
 namespace {

@@ -16,8 +16,8 @@
 #include "cli/views.h"
 #include "core/atomic_file.h"
 #include "core/json.h"
-#include "toto/backtest.hpp"
-#include "toto/output.hpp"
+#include "toto/tools/backtest.hpp"
+#include "toto/tools/output.hpp"
 
 namespace toto::cli {
 namespace {

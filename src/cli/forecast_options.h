@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "toto/data.hpp"
 #include "toto/forecast.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::cli {
 

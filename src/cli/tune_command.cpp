@@ -5,7 +5,6 @@
 #include <cmath>
 #include <memory>
 
-#include "backtest/aggregate.h"
 #include "cli/arguments.h"
 #include "cli/backtest_options.h"
 #include "cli/backtest_views.h"
@@ -13,6 +12,7 @@
 #include "cli/progress.h"
 #include "core/atomic_file.h"
 #include "core/printable.h"
+#include "tools/backtest/aggregate.h"
 
 namespace toto::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/verify_suite.h"
-#include "toto/verify.hpp"
+#include "toto/tools/verify.hpp"
 
 namespace toto::cli {
 namespace {

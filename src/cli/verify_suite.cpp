@@ -16,7 +16,7 @@
 #include "cli/progress.h"
 #include "cli/second_process.h"
 #include "core/atomic_file.h"
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::cli {
 namespace {

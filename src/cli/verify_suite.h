@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "toto/verify.hpp"
+#include "toto/tools/verify.hpp"
 
 namespace toto::cli {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "toto/data.hpp"
 #include "toto/forecast.hpp"
-#include "toto/plot.hpp"
+#include "toto/tools/data.hpp"
+#include "toto/tools/plot.hpp"
 
 namespace toto::cli {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/csv_reader.h"
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::data {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/table.h"
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::data {
 

@@ -5,7 +5,7 @@
 #include "core/json.h"
 #include "data/calendar.h"
 #include "data/interval.h"
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::data {
 namespace {

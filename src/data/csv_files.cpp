@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::data {
 

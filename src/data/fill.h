@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::data {
 

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "data/calendar.h"
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::data {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::data {
 

@@ -12,7 +12,7 @@
 #include "data/context.h"
 #include "data/fill.h"
 #include "data/table.h"
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::data {
 namespace {

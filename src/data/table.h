@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/columns.h"
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::data {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "toto/output.hpp"
+#include "toto/tools/output.hpp"
 
 namespace toto::data {
 

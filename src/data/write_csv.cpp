@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/text_writer.h"
-#include "toto/output.hpp"
+#include "toto/tools/output.hpp"
 
 namespace toto::data {
 namespace {

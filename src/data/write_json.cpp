@@ -5,7 +5,7 @@
 #include <string>
 
 #include "data/text_writer.h"
-#include "toto/output.hpp"
+#include "toto/tools/output.hpp"
 
 namespace toto::data {
 namespace {

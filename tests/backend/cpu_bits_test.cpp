@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "backend/cpu/cpu_backend.h"
-#include "differential.h"
+#include "support/differential.h"
 
 namespace toto {
 namespace {

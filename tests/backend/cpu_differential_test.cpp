@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "differential_ops.h"
+#include "support/differential_ops.h"
 
 namespace toto {
 namespace {

@@ -3,8 +3,8 @@
 // is called.
 #include <gtest/gtest.h>
 
-#include "backend/cuda/cuda_backend.h"
-#include "backend/cuda/driver.h"
+#include "backend/cuda/runtime/cuda_backend.h"
+#include "backend/cuda/runtime/driver.h"
 #include "toto/error.hpp"
 
 namespace toto {

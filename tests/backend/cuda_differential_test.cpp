@@ -8,8 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "backend/cuda/cuda_backend.h"
-#include "differential_ops.h"
+#include "backend/cuda/runtime/cuda_backend.h"
+#include "support/differential_ops.h"
 #include "toto/error.hpp"
 
 namespace toto {

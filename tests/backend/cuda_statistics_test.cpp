@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/runtime/cuda_backend.h"
 #include "backend/recorder.h"
 #include "core/mixture_solver.h"
 #include "core/student_t.h"
-#include "differential.h"
-#include "forecast/mixture_cases.h"
+#include "support/differential.h"
+#include "support/mixture_cases.h"
 
 namespace toto {
 namespace {

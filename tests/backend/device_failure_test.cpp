@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of drivers, devices and operations that fail; no device is needed.
-#include "backend/cuda/device_failure.h"
+#include "backend/cuda/runtime/device_failure.h"
 
 #include <gtest/gtest.h>
 

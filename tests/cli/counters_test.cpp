@@ -2,7 +2,7 @@
 // --counters, --warmup, --strict-counters and --deterministic-checks of toto forecast.
 #include <nlohmann/json.hpp>
 
-#include "program.h"
+#include "support/program.h"
 
 namespace toto::test {
 namespace {

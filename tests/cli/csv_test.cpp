@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Malformed tables (robustness 22-30): each gives its code and the place, file:line:column.
-#include "program.h"
+#include "support/program.h"
 
 namespace toto::test {
 namespace {

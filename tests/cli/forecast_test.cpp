@@ -11,7 +11,7 @@
 #include <sstream>
 #include <thread>
 
-#include "program.h"
+#include "support/program.h"
 
 namespace toto::test {
 namespace {

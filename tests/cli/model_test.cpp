@@ -2,7 +2,7 @@
 // toto model info and synth, toto verify.
 #include <nlohmann/json.hpp>
 
-#include "program.h"
+#include "support/program.h"
 
 namespace toto::test {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "paths.h"
-#include "program.h"
+#include "support/paths.h"
+#include "support/program.h"
 
 namespace toto::test {
 namespace {

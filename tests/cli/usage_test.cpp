@@ -2,7 +2,7 @@
 // The command line and the environment (robustness 31-36).
 #include <nlohmann/json.hpp>
 
-#include "program.h"
+#include "support/program.h"
 
 namespace toto::test {
 namespace {

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "json_schema.h"
-#include "paths.h"
-#include "program.h"
+#include "support/paths.h"
+#include "support/program.h"
 
 namespace toto::test {
 namespace {

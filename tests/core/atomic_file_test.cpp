@@ -14,7 +14,7 @@
 #include <functional>
 
 #include "core/input_file.h"
-#include "model/test_files.h"
+#include "support/test_files.h"
 
 namespace toto {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "core/draw.h"
 #include "core/student_t.h"
-#include "sample_count.h"
+#include "support/sample_count.h"
 
 namespace toto {
 namespace {

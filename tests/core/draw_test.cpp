@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/student_t.h"
-#include "sample_count.h"
+#include "support/sample_count.h"
 
 namespace toto {
 namespace {

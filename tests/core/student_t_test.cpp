@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "paths.h"
+#include "support/paths.h"
 
 namespace toto {
 namespace {

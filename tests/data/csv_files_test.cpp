@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::data {
 namespace {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "paths.h"
 #include "read.h"
+#include "support/paths.h"
 
 namespace toto::data {
 namespace {

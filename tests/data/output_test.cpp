@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forecasts as text.
-#include "toto/output.hpp"
+#include "toto/tools/output.hpp"
 
 #include <gmock/gmock.h>
 

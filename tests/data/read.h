@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "toto/data.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::data {
 

@@ -2,7 +2,7 @@
 // Which device the built program takes, and what it says where there is none.
 #include <tuple>
 
-#include "cli/program.h"
+#include "support/program.h"
 #include "toto/model.hpp"
 
 namespace toto::test {

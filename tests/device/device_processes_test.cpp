@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several processes on one device. Skipped where there is none.
-#include "cli/program.h"
+#include "support/program.h"
 #include "toto/model.hpp"
 
 namespace toto::test {

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products in float32 with up to eight rows: the weights are streamed once. Each warp has some
+// slices of k (product.h) of a few outputs: it asks for all its weights at once, before it even
+// knows that the inputs are there, and forms one sum for each (row, output). The sums of the slices
+// are then added in order. Where operands are split or rounded (split.cuh), a slice here is three
+// of those.
+#include "backend/cuda/gemm/mma.cuh"
+#include "backend/cuda/ops/norm.cuh"
+#include "backend/cuda/gemm/product.h"
+#include "backend/cuda/gemm/split.cuh"
+
+namespace toto::cuda {
+namespace {
+
+constexpr int kPitch = kSlice + 4;  // floats: eight columns or rows lie in different banks
+constexpr int kMaxWarps = 16;
+
+constexpr int kSplits = kSlice / kSplitSlice;
+static_assert(kSplits * kSplitSlice == kSlice);
+constexpr int parts_of(Operands o) { return o == Operands::whole ? 1 : kSplits; }
+
+/// Sums of a slice of length `end` for 8 * CW outputs, [row][output] to `part`; fused
+/// multiply-adds. Lanes: 4 pairs of rows by 8 groups of CW outputs.
+template <int CW>
+__device__ void sum_slice(const float* xs, const float* ws, int end, float* part) {
+  constexpr int kOutputs = 8 * CW;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = lane / 8 * 2;
+  const int column = lane % 8;  // of each group of eight
+  float sum[2][CW] = {};
+  const float* const x0 = xs + row * kPitch;
+  const float* const w0 = ws + column * kPitch;
+#pragma unroll 4
+  for (int k = 0; k < end; k += 4) {
+    const float4 a = *reinterpret_cast<const float4*>(x0 + k);
+    const float4 b = *reinterpret_cast<const float4*>(x0 + kPitch + k);
+#pragma unroll
+    for (int c = 0; c < CW; ++c) {
+      const float4 v = *reinterpret_cast<const float4*>(w0 + c * 8 * kPitch + k);
+      sum[0][c] = __fmaf_rn(v.x, a.x, sum[0][c]);
+      sum[1][c] = __fmaf_rn(v.x, b.x, sum[1][c]);
+      sum[0][c] = __fmaf_rn(v.y, a.y, sum[0][c]);
+      sum[1][c] = __fmaf_rn(v.y, b.y, sum[1][c]);
+      sum[0][c] = __fmaf_rn(v.z, a.z, sum[0][c]);
+      sum[1][c] = __fmaf_rn(v.z, b.z, sum[1][c]);
+      sum[0][c] = __fmaf_rn(v.w, a.w, sum[0][c]);
+      sum[1][c] = __fmaf_rn(v.w, b.w, sum[1][c]);
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < CW; ++c) {
+    part[row * kOutputs + c * 8 + column] = sum[0][c];
+    part[(row + 1) * kOutputs + c * 8 + column] = sum[1][c];
+  }
+}
+
+/// The same for the slices of split.cuh that lie in one of here: [slice][row][output] to `part`.
+template <int CW, Operands O>
+__device__ void sum_splits(const float* xs, const float* ws, float* part) {
+  constexpr int kQuads = 2 * kSplits;
+  constexpr int kOutputs = 8 * CW;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int at = lane % 8 * kPitch + lane / 8 * 4;
+  SplitInputs<kSplits, O> x;
+#pragma unroll
+  for (int q = 0; q < kQuads; ++q) {
+    std::uint32_t r[4];
+    load_matrices(r, xs + at + q * 16);
+    x.set(q, {r[0], r[1], r[2], r[3]});
+  }
+#pragma unroll 1
+  for (int c = 0; c < CW; ++c) {
+    std::uint32_t w[kQuads][4];
+#pragma unroll
+    for (int q = 0; q < kQuads; ++q) load_matrices(w[q], ws + c * 8 * kPitch + at + q * 16);
+    float2 sum[kSplits];
+    x.multiply(sum, w);
+#pragma unroll
+    for (int i = 0; i < kSplits; ++i) {
+      float* const to = part + (i * kFewRows + lane / 4) * kOutputs + c * 8 + lane % 4 * 2;
+      *reinterpret_cast<float2*>(to) = sum[i];
+    }
+  }
+}
+
+/// A block has 8 * CW outputs.
+template <int CW, Operands O>
+__global__ void __launch_bounds__(32 * kMaxWarps)
+    few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
+            Rows count, std::int32_t out, std::int32_t in, std::int32_t pitch, Epilogue epilogue,
+            int slices, const float* __restrict__ gain) {
+  constexpr int kOutputs = 8 * CW;
+  constexpr int kQuads = kSlice / 4;
+  constexpr int kParts = parts_of(O);  // sums of a slice
+  extern __shared__ float4 shared[];
+  auto* const memory = reinterpret_cast<float*>(shared);
+  float* const ws = memory;                             // [slices][kOutputs][kPitch]
+  float* const xs = ws + slices * kOutputs * kPitch;    // [slices][kFewRows][kPitch]
+  float* const part = xs + slices * kFewRows * kPitch;  // [slices * kParts][kFewRows][kOutputs]
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) * kOutputs;
+
+  for (int s = warp; s < slices; s += warps) {
+    for (int i = lane; i < kOutputs * kQuads; i += 32) {
+      const int o = i / kQuads;
+      const int k = i % kQuads * 4;
+      const bool inside = out0 + o < out && s * kSlice + k < pitch;
+      copy_16(ws + (s * kOutputs + o) * kPitch + k,
+              inside ? w + std::int64_t{out0 + o} * pitch + s * kSlice + k : w, inside ? 16 : 0);
+    }
+  }
+  commit_copies();
+  constexpr int kFours = kNormedWidth / 128;
+  float4 gains[kFours];
+  __shared__ float inverse[kFewRows];  // of the roots of rows that are to be normed
+  __shared__ float biases[kOutputs];
+  if (gain != nullptr) load_part(gains, gain);
+  for (int o = static_cast<int>(threadIdx.x); o < kOutputs; o += static_cast<int>(blockDim.x)) {
+    biases[o] = bias != nullptr && out0 + o < out ? bias[out0 + o] : 0;
+  }
+  // Rows that nobody can ask for are zero; others are read without waiting for how many there are.
+  const std::int32_t most = min(count.count, kFewRows);
+  for (int s = warp; s < slices; s += warps) {
+    for (int i = most * kQuads + lane; i < kFewRows * kQuads; i += 32) {
+      const float4 zero{0, 0, 0, 0};
+      *reinterpret_cast<float4*>(xs + (s * kFewRows + i / kQuads) * kPitch + i % kQuads * 4) = zero;
+    }
+  }
+  begin_kernel();
+  const std::int32_t rows = live_rows(count);
+  for (int row = warp; gain != nullptr && row < most; row += warps) {
+    float4 v[kFours];
+    load_part(v, x + std::int64_t{row} * in);
+    const float own = norm_part(v, gains);
+    if (lane == 0) inverse[row] = own;
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) {
+      const int k = i * 128 + lane * 4;
+      *reinterpret_cast<float4*>(xs + (k / kSlice * kFewRows + row) * kPitch + k % kSlice) = v[i];
+    }
+  }
+  for (int s = warp; gain == nullptr && s < slices; s += warps) {
+    for (int i = lane; i < most * kQuads; i += 32) {
+      const int row = i / kQuads;
+      const int k = i % kQuads * 4;
+      const bool inside = s * kSlice + k < in;
+      copy_16(xs + (s * kFewRows + row) * kPitch + k,
+              inside ? x + std::int64_t{row} * in + s * kSlice + k : x, inside ? 16 : 0);
+    }
+  }
+  commit_copies();
+  wait_copies<0>();
+  __syncwarp();
+  if (gain != nullptr) __syncthreads();
+
+  for (int s = warp; s < slices; s += warps) {
+    const float* const x0 = xs + s * kFewRows * kPitch;
+    const float* const w0 = ws + s * kOutputs * kPitch;
+    float* const to = part + s * kParts * kFewRows * kOutputs;
+    if constexpr (O == Operands::whole) {
+      sum_slice<CW>(x0, w0, min(kSlice, in - s * kSlice), to);
+    } else {
+      sum_splits<CW, O>(x0, w0, to);
+    }
+  }
+  __syncthreads();
+
+  const int parts = O == Operands::whole ? slices : (in + kSplitSlice - 1) / kSplitSlice;
+  const auto total = [&](int r, int o) {
+    float sum = 0;
+#pragma unroll 8
+    for (int s = 0; s < parts; ++s) sum += part[(s * kFewRows + r) * kOutputs + o];
+    return __fmaf_rn(sum, gain == nullptr ? 1.0F : inverse[r], biases[o]);
+  };
+  const bool gated = epilogue == Epilogue::gated;
+  const int width = gated ? kOutputs / 2 : kOutputs;
+  const std::int32_t columns = gated ? out / 2 : out;
+  for (int i = static_cast<int>(threadIdx.x); i < kFewRows * width;
+       i += static_cast<int>(blockDim.x)) {
+    const int r = i / width;
+    const int o = i % width;
+    const std::int32_t column_at = out0 / (gated ? 2 : 1) + o;
+    if (r >= rows || column_at >= columns) continue;
+    float* const to = y + std::int64_t{r} * columns + column_at;
+    if (gated) {
+      *to = silu(total(r, 2 * o)) * total(r, 2 * o + 1);
+    } else {
+      const float v = total(r, o);
+      *to = epilogue == Epilogue::residual ? *to + v : v;
+    }
+  }
+}
+
+template <int CW, Operands O>
+bool run(const ProductArgs& a, const Stream& s) {
+  const int slices = (a.in + kSlice - 1) / kSlice;
+  constexpr int kFloats = (8 * CW + kFewRows) * kPitch + 8 * CW * kFewRows * parts_of(O);
+  const std::size_t bytes = static_cast<std::size_t>(slices) * kFloats * sizeof(float);
+  const std::size_t fixed = (kFewRows + 8 * CW) * sizeof(float);
+  if (bytes + fixed > static_cast<std::size_t>(s.shared_bytes)) return false;
+  allow_shared_memory<few_f32<CW, O>>(bytes);
+  const int warps = slices < kMaxWarps ? slices : kMaxWarps;
+  launch(few_f32<CW, O>, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)),
+         bytes, s, static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),
+         static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch, a.epilogue, slices, a.gain);
+  return true;
+}
+
+template <Operands O>
+bool choose(const ProductArgs& a, const Stream& s) {
+  // Wide blocks where there are many outputs: the inputs are read less often.
+  return a.out >= 4096 ? run<3, O>(a, s) : run<1, O>(a, s);
+}
+
+}  // namespace
+
+bool few_rows_f32(const ProductArgs& a, const Stream& s) {
+  if (a.in % 4 != 0 || a.scale != nullptr) return false;
+  switch (a.operands) {
+    case Operands::whole:
+      return choose<Operands::whole>(a, s);
+    case Operands::split:
+      return choose<Operands::split>(a, s);
+    case Operands::rounded:
+      return choose<Operands::rounded>(a, s);
+  }
+  return false;
+}
+
+}  // namespace toto::cuda

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of 16 queries by one warp: what it has of their softmax so far, and keys that each
+// query has to itself. `Lanes` neighbouring lanes have a query between them, a part of its channels
+// each.
+#pragma once
+
+#include "backend/cuda/ops/attend.cuh"
+
+namespace toto::cuda::attend {
+
+inline constexpr int kWarpQueries = 16;
+
+/// Room for the channels of a head. `Exact`: there are as many, a number known to the compiler, and
+/// rows are read and written four channels at a time.
+template <int Channels, bool Exact>
+struct Room {
+  static constexpr int D = Channels;
+
+  /// How many channels there are.
+  static __device__ int width(int d) { return Exact ? D : d; }
+  static __device__ float4 load(const float* row, int e, int d) {
+    return Exact ? *reinterpret_cast<const float4*>(row + e) : four(row, e, d, false);
+  }
+  template <typename T>
+  static __device__ void store(T* row, int e, int d, const float4& v) {
+    if constexpr (Exact) {
+      put_four(row + e, v);
+    } else {
+      const float each[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (e + i < d) put(row, e + i, each[i]);
+      }
+    }
+  }
+};
+
+/// e^x: of the whole range to the last bits for float32 outputs, fast for bfloat16 ones.
+template <bool Fast>
+__device__ float exponential(float x) {
+  if constexpr (Fast) {
+    return __expf(x);
+  } else {
+    return expf(x);
+  }
+}
+
+template <typename Room, int Lanes, bool Fast>
+struct Rows {
+  static constexpr int D = Room::D;
+  static constexpr int kRows = Lanes / 2;         // queries that a lane has a part of
+  static constexpr int kFours = D / (4 * Lanes);  // its channels of each, in fours
+  float highest[kRows];
+  float total[kRows] = {};
+  float out[kRows][4 * kFours] = {};
+
+  __device__ Rows() {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) highest[i] = none();
+  }
+
+  /// Query i of this lane.
+  static __device__ int query(int i) {
+    return static_cast<int>(threadIdx.x) % 32 / Lanes + 32 / Lanes * i;
+  }
+  /// The first channel of its four j.
+  static __device__ int channel(int j) {
+    constexpr int kTogether = 8 / Lanes;
+    return j / kTogether * 32 + static_cast<int>(threadIdx.x) % Lanes * (32 / Lanes) +
+           j % kTogether * 4;
+  }
+
+  /// This lane's channels of a row.
+  static __device__ void load(float4 (&v)[kFours], const float* row, int d) {
+#pragma unroll
+    for (int j = 0; j < kFours; ++j) v[j] = Room::load(row, channel(j), d);
+  }
+
+  /// Takes in that keys follow whose highest score is `score`: returns what to subtract from
+  /// theirs. A query that sees none of them stays as it is in every bit.
+  __device__ float raise(int i, float score) {
+    const float now = fmaxf(highest[i], score);
+    const float base = now == none() ? 0 : now;
+    const float correction = exponential<Fast>(highest[i] - base);
+    highest[i] = now;
+    total[i] *= correction;
+#pragma unroll
+    for (int j = 0; j < 4 * kFours; ++j) out[i][j] *= correction;
+    return base;
+  }
+};
+
+/// Keys of each query's own: query(i) of this lane sees seen[i] of them, from at[i] on; q its
+/// channels.
+template <typename Room, int Lanes, bool Fast>
+__device__ void attend_own(Rows<Room, Lanes, Fast>& rows,
+                           const float4 (&q)[Lanes / 2][Room::D / (4 * Lanes)],
+                           const std::int32_t (&seen)[Lanes / 2],
+                           const std::int64_t (&at)[Lanes / 2], const float* keys,
+                           const float* values, int d, float scale) {
+  using R = Rows<Room, Lanes, Fast>;
+  constexpr int kStep = 4;  // keys at a time
+  std::int32_t most = 0;
+#pragma unroll
+  for (int i = 0; i < R::kRows; ++i) most = max(most, seen[i]);
+  most = __reduce_max_sync(~0U, most);
+  for (std::int32_t first = 0; first < most; first += kStep) {
+#pragma unroll
+    for (int i = 0; i < R::kRows; ++i) {
+      // Loads are never skipped, so that they overlap: beyond the end the last key stands in.
+      const auto load = [&](float4(&to)[kStep][R::kFours], const float* from) {
+#pragma unroll
+        for (int k = 0; k < kStep; ++k) {
+          const std::int32_t key = max(min(first + k, seen[i] - 1), 0);
+          R::load(to[k], from + at[i] + std::int64_t{key} * d, d);
+        }
+      };
+      float4 v[kStep][R::kFours];
+      load(v, keys);
+      float score[kStep];
+#pragma unroll
+      for (int k = 0; k < kStep; ++k) {
+        Chains c;
+#pragma unroll
+        for (int j = 0; j < R::kFours; ++j) c.add(q[i][j], v[k][j]);
+        score[k] = sum_of_lanes<Lanes>(c.sum()) * scale;
+        if (first + k >= seen[i]) score[k] = none();
+      }
+      load(v, values);
+      const float base = rows.raise(i, fmaxf(fmaxf(score[0], score[1]), fmaxf(score[2], score[3])));
+#pragma unroll
+      for (int k = 0; k < kStep; ++k) {
+        const float weight = exponential<Fast>(score[k] - base);
+        rows.total[i] += weight;
+#pragma unroll
+        for (int j = 0; j < R::kFours; ++j) {
+          float(&out)[4 * R::kFours] = rows.out[i];
+          out[4 * j] = __fmaf_rn(weight, v[k][j].x, out[4 * j]);
+          out[4 * j + 1] = __fmaf_rn(weight, v[k][j].y, out[4 * j + 1]);
+          out[4 * j + 2] = __fmaf_rn(weight, v[k][j].z, out[4 * j + 2]);
+          out[4 * j + 3] = __fmaf_rn(weight, v[k][j].w, out[4 * j + 3]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace toto::cuda::attend

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device itself, its memory and its weights. Operations: device_operations.cpp.
+#ifdef TOTO_CUDA
+#include "backend/cuda/runtime/device_backend.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <string>
+
+#include "backend/cuda/gemm/tensor_map.h"
+#include "backend/cuda/runtime/device_failure.h"
+#include "toto/error.hpp"
+
+namespace toto::cuda {
+namespace {
+
+/// The oldest architecture there are kernels for.
+constexpr int kOldestMajor = 8;
+
+std::string describe(cudaError_t status) {
+  std::string text = cudaGetErrorName(status);
+  text += ": ";
+  text += cudaGetErrorString(status);
+  return text;
+}
+
+/// Nearest even.
+std::uint16_t to_bf16(float x) {
+  auto bits = std::bit_cast<std::uint32_t>(x);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);
+  bits += 0x7FFFU + (bits >> 16 & 1U);
+  return static_cast<std::uint16_t>(bits >> 16);
+}
+
+/// Row `row` of a matrix as it is stored comes from this row; -1: there is none.
+std::int32_t source_row(std::int32_t row, std::int32_t out, bool gated, bool bf16) {
+  if (!gated) return row;
+  const std::int32_t half = out / 2;
+  const std::int32_t group = bf16 ? 8 : 1;
+  const std::int32_t column = row / (2 * group) * group + row % group;
+  if (column >= half) return -1;
+  return row / group % 2 == 0 ? column : half + column;
+}
+
+}  // namespace
+
+static_assert(cudaErrorIllegalAddress == 700 && cudaErrorLaunchFailure == 719,
+              "device_failure.cpp has the numbers of these errors");
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // what can be forgotten is
+  if (status == cudaErrorMemoryAllocation) throw std::bad_alloc();
+  throw device_failure(status, what, describe(status));
+}
+
+DeviceBackend::DeviceBackend(const CudaOptions& options)
+    : type_(options.weights), team_(options.threads, false) {
+  cudaDeviceProp properties{};
+  int device = 0;
+  check(cudaGetDevice(&device), "device");
+  check(cudaGetDeviceProperties(&properties, device), "device properties");
+  architecture_ = "sm_";
+  architecture_ += std::to_string(properties.major * 10 + properties.minor);
+  stream_.overlap = properties.major >= 9;
+  stream_.hopper = properties.major == 9;
+  stream_.shared_bytes = static_cast<int>(properties.sharedMemPerBlockOptin);
+  stream_.processors = properties.multiProcessorCount;
+  check(cudaStreamCreateWithFlags(&stream_.stream, cudaStreamNonBlocking), "stream");
+  check(cudaEventCreate(&first_), "event");
+  check(cudaEventCreate(&last_), "event");
+  resident_.resize(8);
+}
+
+DeviceBackend::~DeviceBackend() {
+  cudaStreamSynchronize(stream_.stream);
+  for (const auto& matrix : matrices_) {
+    cudaFree(matrix->weights);
+    cudaFree(matrix->bias);
+  }
+  for (const Resident& r : resident_) cudaFree(r.device);
+  cudaEventDestroy(first_);
+  cudaEventDestroy(last_);
+  cudaStreamDestroy(stream_.stream);
+}
+
+void DeviceBackend::for_each_share(std::int64_t count, ShareWork work, const void* context) const {
+  if (count <= 0) return;
+  const int threads = static_cast<int>(std::min<std::int64_t>(count, team_.size()));
+  team_.run(threads, [&](int thread) noexcept {
+    const Range range = share(count, threads, thread);
+    work(context, range.begin, range.end, thread);
+  });
+}
+
+void* DeviceBackend::allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)), "memory");
+  check(cudaMemsetAsync(memory, 0, std::max<std::size_t>(bytes, 1), stream_.stream), "memory");
+  return memory;
+}
+
+void DeviceBackend::release(void* memory) noexcept {
+  cudaStreamSynchronize(stream_.stream);
+  cudaFree(memory);
+}
+
+void DeviceBackend::wait() const {
+  host_reads_.fetch_add(1, std::memory_order_relaxed);
+  check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
+}
+
+// Copies from memory that is not pinned are staged before these return.
+void DeviceBackend::upload(std::span<const float> from, void* to) const {
+  if (from.empty()) return;
+  check(cudaMemcpyAsync(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream_.stream),
+        "upload");
+}
+
+void DeviceBackend::upload(std::span<const double> from, void* to) const {
+  const std::vector<float> narrow(from.begin(), from.end());
+  upload(std::span<const float>(narrow), to);
+}
+
+void DeviceBackend::upload_bytes(std::span<const std::uint8_t> from, void* to) const {
+  if (from.empty()) return;
+  check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_.stream),
+        "upload");
+}
+
+void DeviceBackend::download(const void* from, std::span<double> to) const {
+  std::vector<float> narrow(to.size());
+  check(cudaMemcpyAsync(narrow.data(), from, narrow.size() * sizeof(float), cudaMemcpyDeviceToHost,
+                        stream_.stream),
+        "download");
+  wait();
+  std::copy(narrow.begin(), narrow.end(), to.begin());
+}
+
+void DeviceBackend::download_bytes(const void* from, std::span<std::uint8_t> to) const {
+  check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_.stream),
+        "download");
+  wait();
+}
+
+Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::int32_t in,
+                                  std::span<const float> bias, Epilogue use, CudaWeights type) {
+  const bool bf16 = type == CudaWeights::bf16;
+  const bool gated = use == Epilogue::gated;
+  const std::int32_t unit = bf16 ? kPitchBf16 : kPitchF32;
+  auto matrix = std::make_unique<DeviceMatrix>();
+  matrix->stored = gated && bf16 ? padded_bf16(out / 2) * 2 : out;
+  matrix->in = in;
+  matrix->pitch = (in + unit - 1) / unit * unit;
+  matrix->bf16 = bf16;
+  // Whatever the number of rows, so that it changes no bit.
+  if (stream_.hopper && in % 4 == 0 && out % 4 == 0 && tensor_map_encoder() != nullptr) {
+    matrix->operands = operands_of(type);
+  }
+  const std::size_t rows = static_cast<std::size_t>(matrix->stored);
+  const std::size_t count = rows * static_cast<std::size_t>(matrix->pitch);
+  std::vector<float> wide(bf16 ? 0 : count, 0.0F);
+  std::vector<std::uint16_t> narrow(bf16 ? count : 0, 0);
+  std::vector<float> biases(bias.empty() ? 0 : rows, 0.0F);
+  for (std::int32_t row = 0; row < matrix->stored; ++row) {
+    const std::int32_t from = source_row(row, out, gated, bf16);
+    if (from < 0) continue;
+    const float* const values = weights + std::int64_t{from} * in;
+    const std::ptrdiff_t to = std::ptrdiff_t{row} * matrix->pitch;
+    if (bf16) {
+      std::transform(values, values + in, narrow.begin() + to, to_bf16);
+    } else {
+      std::copy(values, values + in, wide.begin() + to);
+    }
+    if (!bias.empty()) {
+      biases[static_cast<std::size_t>(row)] = bias[static_cast<std::size_t>(from)];
+    }
+  }
+  if (matrix->operands != Operands::whole) {
+    for (float& v : wide) v = std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) + kHighHalf);
+  }
+  const void* const packed = bf16 ? static_cast<const void*>(narrow.data()) : wide.data();
+  const std::size_t bytes = count * (bf16 ? sizeof(std::uint16_t) : sizeof(float));
+  matrices_.push_back(
+      std::move(matrix));  // first: what there is of it is freed if there is no more
+  DeviceMatrix& kept = *matrices_.back();
+  check(cudaMalloc(&kept.weights, bytes), "weights");
+  if (!bias.empty()) {
+    void* memory = nullptr;
+    check(cudaMalloc(&memory, rows * sizeof(float)), "weights");
+    kept.bias = static_cast<float*>(memory);
+  }
+  // In the order of the stream: a copy outside it may still be under way when it has returned.
+  const auto send = [&](void* to, const void* from, std::size_t size) {
+    check(cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, stream_.stream), "weights");
+  };
+  send(kept.weights, packed, bytes);
+  if (!bias.empty()) send(kept.bias, biases.data(), rows * sizeof(float));
+  check(cudaStreamSynchronize(stream_.stream), "weights");  // what is sent ends here
+  return {&kept, kept.bias, out, in};
+}
+
+Matrix DeviceBackend::upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                    std::int32_t in, std::span<const float> bias, Epilogue use) {
+  return keep_matrix(take.get(), out, in, bias, use, type_);
+}
+
+Matrix DeviceBackend::upload_exact_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                          std::int32_t in, std::span<const float> bias,
+                                          Epilogue use) {
+  return keep_matrix(take.get(), out, in, bias, use, CudaWeights::f32);
+}
+
+}  // namespace toto::cuda
+
+namespace toto {
+
+std::string cuda_unavailable() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  int driver = 0;
+  if (status == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess) {
+    return cuda::refused_driver(driver);
+  }
+  if (count == 0 || status == cudaErrorNoDevice) return "there is no CUDA device";
+  if (status != cudaSuccess) return cuda::describe(status);
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) {
+    cudaGetLastError();
+    return "the CUDA device cannot be asked for its properties";
+  }
+  if (properties.major >= cuda::kOldestMajor) return {};
+  return cuda::old_device(properties.name, properties.major, properties.minor);
+}
+
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
+  const std::string why = cuda_unavailable();
+  if (!why.empty()) {
+    throw Error(ExitStatus::device_unavailable, "device_unavailable", why, "CUDA",
+                "use --device cpu");
+  }
+  return std::make_unique<cuda::DeviceBackend>(options);
+}
+
+}  // namespace toto
+#endif

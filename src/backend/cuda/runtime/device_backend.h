@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam on a CUDA device.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "backend/cuda/fused/toto1_768/layers.h"
+#include "backend/cuda/gemm/product.h"
+#include "backend/cuda/runtime/cuda_backend.h"
+#include "backend/cuda/runtime/kernels.h"
+#include "backend/cuda/runtime/live.h"
+#include "backend/recorder.h"
+#include "core/thread_team.h"
+
+namespace toto::cuda {
+
+class DeviceBackend final : public Backend, public Recorder {
+ public:
+  explicit DeviceBackend(const CudaOptions& options);
+  ~DeviceBackend() override;
+
+  [[nodiscard]] std::string_view name() const override { return "cuda"; }
+  [[nodiscard]] std::size_t element_size() const override { return sizeof(float); }
+  [[nodiscard]] double weight_size() const override { return bf16() ? 2 : 4; }
+  [[nodiscard]] std::string_view isa() const override { return architecture_; }
+
+  [[nodiscard]] int workers() const override { return team_.size(); }
+  void for_each_share(std::int64_t count, ShareWork work, const void* context) const override;
+  [[nodiscard]] std::uint64_t thread_parks() const override { return team_.counters().parks; }
+
+  [[nodiscard]] void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void upload(std::span<const double> from, void* to) const override;
+  void upload(std::span<const float> from, void* to) const override;
+  void upload_bytes(std::span<const std::uint8_t> from, void* to) const override;
+  void download(const void* from, std::span<double> to) const override;
+  void download_bytes(const void* from, std::span<std::uint8_t> to) const override;
+  [[nodiscard]] Recorder* recorder() override { return this; }
+  [[nodiscard]] std::uint64_t host_reads() const override {
+    return host_reads_.load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                     std::int32_t in, std::span<const float> bias,
+                                     Epilogue use) override;
+  [[nodiscard]] Matrix upload_exact_matrix(std::unique_ptr<float[]> take, std::int32_t out,
+                                           std::int32_t in, std::span<const float> bias,
+                                           Epilogue use) override;
+
+  void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
+             ScalerState* state, const ScalerOutputs& to) const override;
+  void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
+                    ScalerState* to) const override;
+  void linear(const Matrix& w, const void* x, void* y, Rows rows, Epilogue epilogue) const override;
+  void rms_norm(const void* x, const void* scale, void* y, Rows rows,
+                std::int32_t dim) const override;
+  void norm_linear(const void* x, const void* gain, void* normed, const Matrix& w, void* y,
+                   Rows rows, Epilogue epilogue) const override;
+  [[nodiscard]] const void* prepare_stack(const StackWeights& weights) override;
+  [[nodiscard]] bool stack(const void* stack, const Batch& all, const Batch& last,
+                           const Rotary& rotary, std::span<const KvLayer> kv, const void* scaled,
+                           void* hidden, void* tokens, std::int32_t outs, void* y) const override;
+  void set_labels(const Batch& batch, const void* labels, void* hidden,
+                  std::int32_t dim) const override;
+  void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
+                     std::int32_t heads, std::int32_t head_dim) const override;
+  void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
+                      std::int32_t heads, std::int32_t head_dim, bool last_only) const override;
+  void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
+                         std::int32_t head_dim) const override;
+  void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override;
+  void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const override;
+  void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    const void* params, const void* loc, const void* scale, void* y) const override;
+  void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    std::uint64_t seed, const void* params, const void* loc, const void* scale,
+                    void* y) const override;
+  void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+              void* y) const override;
+
+  [[nodiscard]] Mirror allocate_mirror(std::size_t bytes) override;
+  void release_mirror(const Mirror& mirror) noexcept override;
+  [[nodiscard]] std::size_t live_bytes(std::int64_t blocks, std::int64_t ids) const override;
+  void write_live(const Batch& batch, std::uint64_t seed, const Mirror& mirror, std::size_t at,
+                  std::int64_t blocks, std::int64_t ids) const override;
+  void begin() override;
+  [[nodiscard]] std::unique_ptr<Recording> end() override;
+  void abandon() noexcept override;
+  double play(const Recording& recording, bool timed, std::span<const Awaited> awaited) override;
+  void copy_in(const Mirror& mirror, std::size_t bytes) override;
+  void copy_in_and_scale(const Mirror& mirror, std::size_t bytes, const Batch& batch,
+                         const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
+                         ScalerState* state, const ScalerOutputs& to) override;
+  [[nodiscard]] std::byte* results(const Mirror& mirror, std::size_t bytes) const override;
+  void copy_out(const Mirror& mirror, std::size_t bytes) override;
+  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
+            float* kept, std::int32_t horizon, std::int32_t samples) override;
+  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
+                        const void* loc, const void* scale, const Levels& levels,
+                        float* out) override;
+  void sample_statistics(const Batch& source, const float* kept, std::int32_t horizon,
+                         std::int32_t first, std::int32_t samples, const Levels& levels,
+                         float* out) override;
+  [[nodiscard]] std::int32_t most_samples() const override { return kMostSamples; }
+
+ private:
+  /// A batch of the host that has been copied to the device.
+  struct Resident {
+    std::vector<std::byte> image;
+    void* device = nullptr;
+    std::size_t bytes = 0;
+    std::uint64_t used = 0;  // when, by clock_
+  };
+  [[nodiscard]] bool bf16() const { return type_ == CudaWeights::bf16; }
+  [[nodiscard]] Matrix keep_matrix(const float* weights, std::int32_t out, std::int32_t in,
+                                   std::span<const float> bias, Epilogue use, CudaWeights type);
+  /// Between pinned memory and the device's: a few bytes by a kernel, more by the copy engine.
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
+  /// The batch where the device reads it: a recorded one lies there, others are copied. Those of
+  /// one operation are there together, for the least recently used goes.
+  [[nodiscard]] Extent extent(const Batch& batch) const;
+  void predict(const Batch& batch, const Batch* shared, const Prediction& p) const;
+  /// Until a word of the host's is another one than kNothing, or everything on the device has
+  /// ended.
+  void await(float& word) const;
+  void wait() const;
+
+  CudaWeights type_;
+  mutable ThreadTeam team_;  // of the host
+  Stream stream_;
+  std::string architecture_;
+  std::vector<std::unique_ptr<DeviceMatrix>> matrices_;
+  std::vector<std::unique_ptr<LayerStack>> stacks_;
+  mutable std::vector<Resident> resident_;  // the last few
+  mutable std::uint64_t clock_ = 0;
+  // Read by counters() of one forecaster while another one is at work; all other state is touched
+  // only by whoever has the model's turn (Model::Impl::turn), the count of launches too.
+  mutable std::atomic<std::uint64_t> host_reads_ = 0;
+  std::uint64_t launches_before_ = 0;  // of the recording that has begun
+  /// What the last stack() hands on early, for the operation right after it.
+  struct Early {
+    const void* of = nullptr;
+    EarlyWords words;
+    std::uint64_t launches = 0;  // up to then
+  };
+  mutable Early early_;
+  cudaEvent_t first_ = nullptr, last_ = nullptr;
+};
+
+}  // namespace toto::cuda

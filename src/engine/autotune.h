@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mode `max-autotune`: for each (N, K, epilogue) of a model the fastest way to carry out the
+// product, by measurement. The number of rows is no part of it, and no candidate changes a bit; one
+// that did would be refused.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/plan_entry.h"
+#include "models/toto1/toto1.h"
+
+namespace toto {
+
+/// "gated f32": what tells products of one (N, K) apart.
+std::string product_tag(Epilogue epilogue, const Backend& backend);
+
+/// Measures every product that `known` does not name, chooses, and returns all choices. `log` is
+/// told about each.
+std::vector<KernelChoice> autotune(const Toto1& net, std::vector<KernelChoice> known,
+                                   const std::function<void(std::string_view)>& log,
+                                   std::uint64_t& measured);
+
+}  // namespace toto

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+// toto::Forecaster: checks a request, runs the engine, collects statistics.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "core/stopwatch.h"
+#include "engine/autotune.h"
+#include "engine/collect.h"
+#include "engine/engine.h"
+#include "engine/plan_cache.h"
+#include "engine/plan_table.h"
+#include "models/model_impl.h"
+#include "models/spare.h"
+#include "toto/forecast.hpp"
+
+namespace toto {
+namespace {
+
+constexpr std::size_t kMaxHorizon = 100000;
+constexpr std::size_t kMaxSamples = 65536;
+constexpr std::size_t kMaxLevels = 1000;
+
+void check(const ForecastOptions& options) {
+  if (options.horizon == 0 || options.horizon > kMaxHorizon) {
+    throw Error(ExitStatus::usage, "invalid_horizon",
+                fmt::format("expected 1 to {} steps, found {}", kMaxHorizon, options.horizon));
+  }
+  if (!options.mean_only && (options.num_samples == 0 || options.num_samples > kMaxSamples)) {
+    throw Error(
+        ExitStatus::usage, "invalid_samples",
+        fmt::format("expected 1 to {} samples, found {}", kMaxSamples, options.num_samples));
+  }
+  if (options.levels.size() > kMaxLevels) {
+    throw Error(ExitStatus::usage, "invalid_quantile",
+                fmt::format("expected at most {} quantile levels, found {}", kMaxLevels,
+                            options.levels.size()));
+  }
+  for (const float level : options.levels) {
+    if (level > 0.0F && level < 1.0F) continue;
+    throw Error(ExitStatus::usage, "invalid_quantile",
+                fmt::format("expected a level between 0 and 1, both excluded; found {}", level));
+  }
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+bool same_bits(const Forecast& a, const Forecast& b) {
+  return same_bits(a.mean, b.mean) && same_bits(a.median, b.median) && same_bits(a.std, b.std) &&
+         same_bits(a.quantiles, b.quantiles) && same_bits(a.samples, b.samples);
+}
+
+Error no_memory(std::string_view what) {
+  return {ExitStatus::internal,
+          "out_of_memory",
+          what,
+          {},
+          "use a shorter context, fewer samples or fewer series at a time"};
+}
+
+}  // namespace
+
+struct Forecaster::Impl {
+  Impl(Model from, const ForecasterOptions& options)
+      : asked(options),
+        model(std::move(from)),
+        strict(options.strict_counters),
+        compute_twice(options.deterministic_checks),
+        warning(options.warning),
+        net(*model.impl().net),
+        plans(net, options),
+        engine(net, plans),
+        collector(net.backend(), net.config()),
+        cache(options.plan_cache_dir,
+              options.plan_cache_dir.empty() ? CachePolicy::never : options.plan_cache,
+              options.warning) {
+    const Mode mode = model.impl().mode;
+    engine.set_recording(mode == Mode::reduce_overhead || mode == Mode::max_autotune);
+    if (net.backend().recorder() != nullptr) limits = {kDeviceRows, kDeviceKvBytes};
+    latencies.reserve(kLatencies);
+    key.model = model.impl().content_hash;
+    key.isa = net.backend().isa();
+    key.type = word(model.impl().precision);
+    key.device = net.backend().name();
+  }
+
+  /// What earlier runs have left: kernel choices and shapes.
+  void start() {
+    const bool tune = model.impl().mode == Mode::max_autotune;
+    if (model.impl().mode == Mode::eager) return;
+    std::optional<PlanEntry> found = cache.load(key);
+    if (found) {
+      ++cache_loads;
+      plans.log(fmt::format("plan cache: {} shapes, {} kernel choices", found->shapes.size(),
+                            found->choices.size()));
+      entry = std::move(*found);
+    }
+    const std::scoped_lock turn(model.impl().turn);
+    if (tune && !model.impl().tuned) {
+      entry.choices = autotune(
+          net, std::move(entry.choices), [this](std::string_view line) { plans.log(line); },
+          autotune_runs);
+      model.impl().tuned = true;
+      if (autotune_runs > 0) cache.store(key, entry);
+    }
+  }
+
+  /// Tells the plan cache about a shape that had to be planned.
+  void remember_shape(std::span<const Series> series) {
+    PlanShape shape;
+    shape.batch = static_cast<std::uint32_t>(series.size());
+    shape.horizon = static_cast<std::uint32_t>(generation.horizon);
+    shape.samples = static_cast<std::uint32_t>(generation.trajectories);
+    for (const Series& s : series) {
+      shape.variates = std::max(shape.variates, static_cast<std::uint32_t>(s.variates));
+      shape.context = std::max(shape.context, static_cast<std::uint32_t>(s.steps));
+    }
+    if (std::find(entry.shapes.begin(), entry.shapes.end(), shape) != entry.shapes.end()) return;
+    entry.shapes.insert(entry.shapes.begin(), shape);
+    if (entry.shapes.size() > kKeptShapes) entry.shapes.pop_back();
+    cache.store(key, entry);
+  }
+
+  void check_ids(std::span<const Series> series) {
+    ids.clear();
+    for (const Series& s : series) ids.push_back(s.id);
+    std::sort(ids.begin(), ids.end());
+    const auto twice = std::adjacent_find(ids.begin(), ids.end());
+    if (twice == ids.end()) return;
+    throw Error(ExitStatus::bad_data, "duplicate_id", "two series have this id",
+                fmt::format("series '{}'", *twice),
+                "ids address the random numbers: give every series its own");
+  }
+
+  void remember(double seconds) {
+    if (latencies.size() < kLatencies) {
+      latencies.push_back(seconds);
+    } else {
+      latencies[calls % kLatencies] = seconds;
+    }
+    ++calls;
+  }
+
+  /// A forecast, in turn with those of others.
+  void forecast(std::span<const Series> series, const ForecastOptions& options,
+                std::span<Forecast> out) {
+    levels.assign(options.levels.begin(), options.levels.end());
+    std::sort(levels.begin(), levels.end());
+    levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
+
+    const std::scoped_lock turn(model.impl().turn);
+    double seconds = 0;
+    {
+      const Stopwatch watch(seconds);
+      const Growth before = growth();
+      run(series, options, out);
+      if (strict && warmed) tell_if_not_steady(before);
+      if (plans.builds() != before.builds) remember_shape(series);
+    }
+    if (compute_twice) check_deterministic(series, options, out);
+    remember(seconds);
+    series_done += series.size();
+  }
+
+  /// The same; but where memory does not suffice and there is a CPU to go to, it says what is
+  /// wrong. Empty: it is done.
+  std::string try_forecast(std::span<const Series> series, const ForecastOptions& options,
+                           std::span<Forecast> out) {
+    try {
+      forecast(series, options, out);
+      return {};
+    } catch (const Error& error) {
+      if (error.code() != "out_of_memory" || !has_spare(model)) throw;
+      return error.message();
+    } catch (const std::bad_alloc&) {
+      constexpr std::string_view what = "not enough memory";
+      if (!has_spare(model)) throw no_memory(what);
+      return std::string(what);
+    }
+  }
+
+  /// What takes this one's place, on the CPU.
+  [[nodiscard]] std::unique_ptr<Impl> on_cpu(std::string_view why) const {
+    if (warning) {
+      warning(
+          fmt::format("the memory of the device does not suffice ({}): this forecast and all "
+                      "that follow are computed on the CPU",
+                      why));
+    }
+    auto next = std::make_unique<Impl>(spare_of(model), asked);
+    next->start();
+    next->warmed = warmed;
+    next->latencies = latencies;
+    next->calls = calls;
+    next->series_done = series_done;
+    return next;
+  }
+
+  void run(std::span<const Series> series, const ForecastOptions& options,
+           std::span<Forecast> out) {
+    collector.reset(series, options, levels, out);  // knows whether anything is drawn
+    generation.horizon = options.horizon;
+    generation.mean = options.mean_only;
+    const auto samples = static_cast<std::int32_t>(options.num_samples);
+    generation.trajectories = options.mean_only ? 1 : collector.sampled() ? samples : 0;
+    generation.cached = options.decode == Decode::cached;
+    generation.seed = options.seed;
+    generation.align = options.align;
+    generation.time_device = options.time_device;
+    engine.run(series, generation, limits, collector);
+  }
+
+  /// Computes them again and compares.
+  void check_deterministic(std::span<const Series> series, const ForecastOptions& options,
+                           std::span<const Forecast> first) {
+    again.resize(series.size());
+    run(series, options, again);
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      if (same_bits(first[i], again[i])) continue;
+      throw Error(ExitStatus::internal, "not_deterministic",
+                  "the same forecast computed twice has different bits",
+                  fmt::format("series '{}'", series[i].id),
+                  "the memory or the processor of this machine may be faulty; if it is the same on "
+                  "another, please report it");
+    }
+  }
+
+  /// What must not grow after warm-up.
+  struct Growth {
+    std::uint64_t builds, allocations, captures, fallbacks;
+  };
+  [[nodiscard]] Growth growth() const {
+    return {plans.builds(), plans.allocations(), engine.graph_captures(), engine.graph_fallbacks()};
+  }
+  void tell_if_not_steady(const Growth& before) const {
+    const Growth now = growth();
+    const auto tell = [&](std::string_view what, std::uint64_t then, std::uint64_t count) {
+      if (count == then || !warning) return;
+      std::string line = fmt::format("after warm-up: {} {}", count - then, what);
+      if (now.builds > 0) line += fmt::format(" ({})", plans.last_reason());
+      warning(line);
+    };
+    tell("plans built", before.builds, now.builds);
+    tell("allocations of working memory", before.allocations, now.allocations);
+    tell("graph captures", before.captures, now.captures);
+    tell("graph fallbacks", before.fallbacks, now.fallbacks);
+  }
+
+  static constexpr std::size_t kLatencies = 1024;
+  // A device is idle with what keeps a processor busy.
+  static constexpr std::int64_t kDeviceRows = 65536;
+  static constexpr std::int64_t kDeviceKvBytes = std::int64_t{16} << 30;
+  ForecasterOptions asked;
+  Limits limits;
+  Model model;
+  bool strict, compute_twice;
+  bool warmed = false;
+  std::function<void(std::string_view)> warning;
+  const Toto1& net;
+  PlanTable plans;
+  Engine engine;
+  Collector collector;
+  Generation generation;
+  std::vector<std::string_view> ids;
+  std::vector<float> levels;
+  std::vector<double> latencies;  // of the last calls, seconds
+  std::uint64_t calls = 0;
+  std::uint64_t series_done = 0;
+
+  static constexpr std::size_t kKeptShapes = 32;
+  PlanCache cache;
+  PlanCacheKey key;
+  PlanEntry entry;  // what the cache knows about this model, as far as this process has seen
+  std::uint64_t cache_loads = 0, autotune_runs = 0;
+  std::vector<Forecast> again;  // of check_deterministic
+};
+
+namespace {
+
+/// Memory goes back to a backend in turn with the forecasts of other forecasters: a device may be
+/// in the middle of a recording.
+void retire(std::unique_ptr<Forecaster::Impl> impl) {
+  if (!impl) return;
+  const Model model = impl->model;  // outlives the lock
+  const std::scoped_lock turn(model.impl().turn);
+  impl.reset();
+}
+
+}  // namespace
+
+Forecaster::Forecaster(Model model, const ForecasterOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {
+  impl_->start();
+}
+Forecaster::~Forecaster() { retire(std::move(impl_)); }
+Forecaster::Forecaster(Forecaster&&) noexcept = default;
+Forecaster& Forecaster::operator=(Forecaster&& other) noexcept {
+  if (this != &other) retire(std::exchange(impl_, std::move(other.impl_)));
+  return *this;
+}
+
+const Model& Forecaster::model() const { return impl_->model; }
+
+void Forecaster::forecast(std::span<const Series> series, const ForecastOptions& options,
+                          std::span<Forecast> out) {
+  check(options);
+  if (out.size() != series.size()) {
+    throw Error(
+        ExitStatus::usage, "invalid_output",
+        fmt::format("expected {} elements for the forecasts, found {}", series.size(), out.size()));
+  }
+  impl_->check_ids(series);
+  const std::string lack = impl_->try_forecast(series, options, out);
+  if (lack.empty()) return;
+  retire(std::exchange(impl_, impl_->on_cpu(lack)));
+  impl_->forecast(series, options, out);
+}
+
+std::vector<Forecast> Forecaster::forecast(std::span<const Series> series,
+                                           const ForecastOptions& options) {
+  std::vector<Forecast> out(series.size());
+  forecast(series, options, out);
+  return out;
+}
+
+void Forecaster::warm_up(std::span<const WarmupShape> shapes, const ForecastOptions& options) {
+  impl_->warmed = false;  // what is built now is meant to be
+  for (const WarmupShape& shape : shapes) {
+    const std::size_t cells = std::max<std::size_t>(shape.context * shape.variates, 1);
+    std::vector<float> values(cells);
+    for (std::size_t i = 0; i < cells; ++i) values[i] = static_cast<float>(i % 7);
+    std::vector<std::string> ids;
+    ids.reserve(shape.batch);
+    for (std::size_t i = 0; i < shape.batch; ++i) ids.push_back(fmt::format("warm-up {}", i));
+    std::vector<Series> series(shape.batch);
+    for (std::size_t i = 0; i < shape.batch; ++i) {
+      series[i].id = ids[i];
+      series[i].variates = shape.variates;
+      series[i].steps = shape.context;
+      series[i].values = values;
+    }
+    ForecastOptions once = options;
+    once.horizon = shape.horizon;
+    once.progress = {};
+    const auto out = forecast(series, once);
+  }
+  impl_->warmed = true;
+}
+
+std::vector<WarmupShape> Forecaster::known_shapes() const {
+  std::vector<WarmupShape> shapes;
+  for (const PlanShape& s : impl_->entry.shapes) {
+    shapes.push_back({s.context, s.horizon, s.variates, s.batch});
+  }
+  return shapes;
+}
+
+Counters Forecaster::counters() const {
+  Counters counters;
+  counters.forecasts = impl_->calls;
+  counters.series = impl_->series_done;
+  impl_->plans.count(counters);
+  impl_->engine.count(counters);
+  counters.cache_loads = impl_->cache_loads;
+  counters.autotune_runs = impl_->autotune_runs;
+  counters.thread_parks = impl_->net.backend().thread_parks();
+  std::vector<double> sorted = impl_->latencies;
+  std::sort(sorted.begin(), sorted.end());
+  const auto at = [&](double q) {
+    if (sorted.empty()) return 0.0;
+    return sorted[static_cast<std::size_t>(
+        std::lround(q * static_cast<double>(sorted.size() - 1)))];
+  };
+  counters.latency_p50 = at(0.5);
+  counters.latency_p95 = at(0.95);
+  counters.latency_p99 = at(0.99);
+  return counters;
+}
+
+}  // namespace toto

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/plan_cache.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "core/atomic_file.h"
+#include "core/input_file.h"
+#include "engine/plan_files.h"
+
+namespace toto {
+namespace {
+
+// A write takes milliseconds; a temporary file this old belongs to nobody.
+constexpr std::int64_t kStaleSeconds = 600;
+
+/// Makes the folder and those above it, for this user only. The errno of a failure, or 0.
+int make_folders(const std::string& folder) {
+  for (std::size_t slash = folder.find('/', 1);; slash = folder.find('/', slash + 1)) {
+    if (::mkdir(folder.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST) return errno;
+    if (slash == std::string::npos) return 0;
+  }
+}
+
+}  // namespace
+
+std::string plan_folder_problem(const std::string& folder, bool for_writing) {
+  struct stat status = {};
+  if (::stat(folder.c_str(), &status) != 0) {
+    return errno == ENOENT ? "" : std::strerror(errno);
+  }
+  if (!S_ISDIR(status.st_mode)) return "it is not a folder";
+  // Another user's entries could name any kernel. Root can do that anyway, and makes the folders
+  // of images that are shipped with their plans.
+  if (status.st_uid != ::geteuid() && status.st_uid != 0) return "it belongs to another user";
+  if ((status.st_mode & S_IWOTH) != 0) return "anybody may write to it";
+  if (::access(folder.c_str(), R_OK | X_OK) != 0) return "it cannot be read";
+  // Root may write to any folder; one without the owner's permission is not meant to change.
+  if (for_writing && ((status.st_mode & S_IWUSR) == 0 || ::access(folder.c_str(), W_OK) != 0)) {
+    return "it is read-only";
+  }
+  return {};
+}
+
+PlanCache::PlanCache(std::string folder, CachePolicy policy, Warn warn)
+    : folder_(std::move(folder)),
+      policy_(policy),
+      warn_(std::move(warn)),
+      usable_(policy != CachePolicy::never && !folder_.empty()) {
+  if (!usable_) return;
+  const std::string problem = plan_folder_problem(folder_, policy_ == CachePolicy::prefer);
+  if (!problem.empty()) give_up(problem);
+}
+
+void PlanCache::give_up(std::string_view reason) {
+  if (usable_.exchange(false) && warn_) {
+    warn_(fmt::format("running without the plan cache {}: {}", folder_, reason));
+  }
+}
+
+std::optional<PlanEntry> PlanCache::find(const PlanCacheKey& key) const {
+  if (!usable_) return std::nullopt;
+  std::optional<KeyedPlanEntry> found = decode(read_plan_file(folder_ + "/" + plan_file_name(key)));
+  if (!found || found->key != key) return std::nullopt;
+  return std::move(found->entry);
+}
+
+std::optional<PlanEntry> PlanCache::load(const PlanCacheKey& key) const {
+  std::optional<PlanEntry> entry = find(key);
+  if (!entry && policy_ == CachePolicy::only) {
+    throw Error(ExitStatus::bad_config, "plan_cache_miss",
+                fmt::format("no plans for this model ({}, {} on {}, toto {})", key.type, key.isa,
+                            key.device, key.program),
+                folder_, "run once with --plan-cache prefer on such a machine");
+  }
+  return entry;
+}
+
+bool PlanCache::store(const PlanCacheKey& key, const PlanEntry& entry) {
+  if (policy_ != CachePolicy::prefer || !usable_) return false;
+  if (const int error = make_folders(folder_); error != 0) {
+    give_up(std::strerror(error));
+    return false;
+  }
+  // Again, because the folder may not have been there before.
+  if (const std::string problem = plan_folder_problem(folder_, true); !problem.empty()) {
+    give_up(problem);
+    return false;
+  }
+  remove_stale_plan_files(folder_, std::time(nullptr) - kStaleSeconds);
+  KeyedPlanEntry all = {key, entry};
+  if (const auto known = find(key)) all.entry = merge(entry, *known);
+  try {
+    AtomicFile file(folder_ + "/" + plan_file_name(key), kPlanTemporaryTag);
+    file.write(encode(all));
+    file.commit();
+  } catch (const Error& error) {
+    if (error.status() != ExitStatus::io) throw;
+    if (warn_) warn_(fmt::format("the plan cache was not written: {}", error.what()));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace toto

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Synthetic weights as a checkpoint on disk.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/json.h"
+#include "models/checkpoint/safetensors_writer.h"
+#include "models/checkpoint/synthetic.h"
+#include "models/checkpoint/weights.h"
+#include "toto/model.hpp"
+
+namespace toto {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kOpenBase = "toto-open-base-1.0";
+
+/// Makes a folder, and removes it again (and the parents it had to make) unless kept.
+class NewFolder {
+ public:
+  explicit NewFolder(const fs::path& folder) {
+    std::error_code error;
+    fs::path above = folder.lexically_normal();
+    for (; !above.empty() && !fs::exists(above, error); above = above.parent_path()) {
+      if (above.has_filename()) made_.push_back(above);
+    }
+    fs::create_directories(folder, error);
+    if (error) {
+      remove();
+      throw Error(ExitStatus::io, "write_failed",
+                  fmt::format("cannot make the folder: {}", error.message()), folder.string());
+    }
+  }
+  ~NewFolder() { remove(); }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  void keep() { made_.clear(); }
+
+ private:
+  void remove() {
+    std::error_code ignored;
+    for (const fs::path& folder : made_) fs::remove(folder, ignored);  // innermost first
+  }
+  std::vector<fs::path> made_;
+};
+
+}  // namespace
+
+std::string preset_config(std::string_view preset) {
+  if (preset == kOpenBase) return to_json(toto_open_base_1_0());
+  throw Error(ExitStatus::usage, "unknown_preset",
+              fmt::format("{} is no preset; there is {}", quote(preset), kOpenBase));
+}
+
+void write_synthetic_checkpoint(std::string_view config_json, std::uint64_t seed,
+                                const std::string& folder,
+                                const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  std::vector<std::string> warnings;
+  const Toto1Config config = parse_toto1_config(config_json, "config.json", false, warnings);
+  std::vector<SafetensorsWriter::Tensor> tensors;
+  for (const ExpectedTensor& tensor : expected_tensors(config)) {
+    tensors.push_back({tensor.name, StoredType::f32, tensor.shape});
+  }
+  NewFolder place(folder);
+  AtomicFile config_file(folder + "/config.json");
+  config_file.write(config_json);
+  SafetensorsWriter writer(
+      folder + "/model.safetensors", tensors,
+      {{"format", "pt"}, {std::string(kSyntheticKey), fmt::format("seed {}", seed)}});
+
+  std::vector<float> chunk(1 << 18);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    std::uint64_t count = 1;
+    for (const std::int64_t size : tensors[i].shape) count *= static_cast<std::uint64_t>(size);
+    const SyntheticScale scale = synthetic_scale(tensors[i].name, tensors[i].shape);
+    for (std::uint64_t at = 0; at < count; at += chunk.size()) {
+      const auto part = std::span(chunk).first(std::min<std::uint64_t>(chunk.size(), count - at));
+      fill_synthetic(1000 * seed + i, scale, at, part);
+      writer.write(std::as_bytes(part));
+      if (progress) progress(writer.written(), writer.file_bytes());
+    }
+  }
+  writer.sync();  // nothing appears before both files are on the disk
+  config_file.sync();
+  writer.commit();
+  config_file.commit();
+  place.keep();
+}
+
+}  // namespace toto

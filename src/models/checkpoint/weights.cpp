@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors a Toto 1.0 model has (spec A2), and finding them in a source.
+#include "models/checkpoint/weights.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/json.h"
+
+namespace toto {
+namespace {
+
+/// Collects expected tensors in state order.
+class Layout {
+ public:
+  void linear(const std::string& name, std::int64_t out, std::int64_t in,
+              const std::string& alternative = {}) {
+    add(name + ".weight", {out, in}, alternative.empty() ? alternative : alternative + ".weight");
+    add(name + ".bias", {out}, alternative.empty() ? alternative : alternative + ".bias");
+  }
+  void add(std::string name, std::vector<std::int64_t> shape, std::string alternative = {}) {
+    tensors_.push_back({std::move(name), std::move(alternative), std::move(shape)});
+  }
+  std::vector<ExpectedTensor> take() { return std::move(tensors_); }
+
+ private:
+  std::vector<ExpectedTensor> tensors_;
+};
+
+std::string text_of(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+/// What a source holds for the tensors that are wanted, and what is wrong with it.
+class Matcher {
+ public:
+  explicit Matcher(const WeightSource& source) : source_(source) {}
+
+  void match(const ExpectedTensor& wanted) {
+    const TensorInfo* found = source_.find(wanted.name);
+    if (!found && !wanted.alternative.empty()) found = source_.find(wanted.alternative);
+    if (!found) {
+      check_type(wanted.name);
+      if (!wanted.alternative.empty()) check_type(wanted.alternative);
+      missing_.push_back(wanted.name);
+      return;
+    }
+    if (found->shape != wanted.shape && mismatches_++ == 0) {
+      mismatch_ = fmt::format("tensor {} is {}, the configuration asks for {}", found->name,
+                              text_of(found->shape), text_of(wanted.shape));
+    }
+    parameters_ += static_cast<std::uint64_t>(found->elements());
+    names_.emplace_back(wanted.name, found->name);
+  }
+
+  /// Missing tensors are told before wrong shapes: all of them at once.
+  void finish() const {
+    if (!missing_.empty()) {
+      fail("missing_tensor",
+           fmt::format("{} of {} tensors are missing: {}", missing_.size(),
+                       missing_.size() + names_.size(), fmt::join(missing_, ", ")));
+    }
+    if (mismatches_ > 0) {
+      fail("config_tensor_mismatch",
+           mismatches_ == 1 ? mismatch_
+                            : fmt::format("{} (and {} more differ)", mismatch_, mismatches_ - 1),
+           "config.json and model.safetensors must belong together");
+    }
+  }
+
+  std::uint64_t parameters_ = 0;
+  std::vector<std::pair<std::string, std::string>> names_;
+
+ private:
+  [[noreturn]] void fail(std::string_view code, std::string_view message,
+                         std::string_view remedy = {}) const {
+    throw Error(ExitStatus::bad_data, code, message, source_.description(), remedy);
+  }
+  void check_type(const std::string& name) const {
+    const std::string_view type = source_.unreadable_type(name);
+    if (type.empty()) return;
+    fail("invalid_dtype", fmt::format("tensor {} is {}; F32, F16 or BF16 is needed", name, type));
+  }
+
+  const WeightSource& source_;
+  std::vector<std::string> missing_;
+  std::string mismatch_;
+  std::size_t mismatches_ = 0;
+};
+
+bool has(const WeightSource& source, std::string_view name) {
+  return source.find(name) || !source.unreadable_type(name).empty();
+}
+
+}  // namespace
+
+std::int64_t TensorInfo::elements() const {
+  std::int64_t product = 1;
+  for (const std::int64_t size : shape) product *= size;
+  return product;
+}
+
+std::vector<ExpectedTensor> expected_tensors(const Toto1Config& config) {
+  const std::int64_t width = config.embed_dim;
+  const std::int64_t hidden = config.mlp_hidden_dim;
+  const std::int64_t patch = config.patch_size;
+  Layout layout;
+  layout.linear("model.patch_embed.projection", width, patch);
+  for (std::int32_t i = 0; i < config.num_layers; ++i) {
+    const std::string layer = fmt::format("model.transformer.layers.{}.", i);
+    layout.add(layer + "norm1.scale", {width});
+    layout.add(layer + "norm2.scale", {width});
+    layout.linear(layer + "attention.wQKV", 3 * width, width);
+    layout.linear(layer + "attention.wO", width, width);
+    layout.linear(layer + "mlp.0.w12", 2 * hidden, width, layer + "mlp.0");
+    layout.linear(layer + "mlp.0.w3", width, hidden, layer + "mlp.2");
+  }
+  layout.linear("model.unembed", patch * width, width);
+  const std::string head = "model.output_distribution.";
+  layout.linear(head + "df", config.components, width);
+  layout.linear(head + "loc_proj", config.components, width);
+  layout.linear(head + "scale_proj", config.components, width);
+  if (config.head == HeadKind::mixture) {
+    layout.linear(head + "mixture_weights", config.components, width);
+  }
+  return layout.take();
+}
+
+WeightTable::WeightTable(std::shared_ptr<const WeightSource> source, const Toto1Config& config)
+    : source_(std::move(source)) {
+  Matcher matcher(*source_);
+  for (const ExpectedTensor& tensor : expected_tensors(config)) matcher.match(tensor);
+  has_labels_ = has(*source_, kTargetLabel) || has(*source_, kExogenousLabel);
+  if (has_labels_) {  // one without the other is a missing tensor
+    matcher.match({std::string(kTargetLabel), {}, {config.embed_dim}});
+    matcher.match({std::string(kExogenousLabel), {}, {config.embed_dim}});
+  }
+  matcher.finish();
+  names_ = std::move(matcher.names_);
+  parameters_ = matcher.parameters_;
+
+  std::vector<std::string_view> used;
+  used.reserve(names_.size());
+  for (const auto& [published, stored] : names_) used.push_back(stored);
+  std::sort(used.begin(), used.end());
+  for (const TensorInfo& tensor : source_->tensors()) {
+    if (!std::binary_search(used.begin(), used.end(), tensor.name)) unused_.push_back(tensor.name);
+  }
+  std::sort(names_.begin(), names_.end());
+}
+
+void WeightTable::read(std::string_view name, std::span<float> out) const {
+  const auto at =
+      std::lower_bound(names_.begin(), names_.end(), name,
+                       [](const auto& pair, std::string_view n) { return pair.first < n; });
+  const bool known = at != names_.end() && at->first == name;
+  source_->read(known ? std::string_view(at->second) : name, out);
+}
+
+}  // namespace toto

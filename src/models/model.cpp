@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// toto::Model: a checkpoint on a backend.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "models/backend_choice.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/model_impl.h"
+#include "models/spare.h"
+#include "models/toto1/toto1.h"
+
+namespace toto {
+namespace {
+
+std::shared_ptr<Model::Impl> build(const Checkpoint& checkpoint, const LoadOptions& options) {
+  const WeightTable& weights = checkpoint.weights;
+  auto impl = std::make_shared<Model::Impl>();
+  impl->info = checkpoint.info;
+  impl->mode = options.mode;
+  impl->precision = options.precision;
+  impl->content_hash = weights.source().content_hash();
+  impl->net =
+      std::make_unique<Toto1>(checkpoint.config, weights, make_backend(options),
+                              options.mode == Mode::eager ? Execution::eager() : Execution{});
+  return impl;
+}
+
+Model load_from(Checkpoint from, const LoadOptions& options) {
+  const auto checkpoint = std::make_shared<const Checkpoint>(std::move(from));
+  return Model(load_with_spare(
+      options, [checkpoint](const LoadOptions& where) { return build(*checkpoint, where); }));
+}
+
+}  // namespace
+
+Model Model::load(const ModelQuery& query, const LoadOptions& options) {
+  return load_from(open_checkpoint(query), options);
+}
+
+Model Model::synthesise(std::string_view preset, std::uint64_t seed, const LoadOptions& options) {
+  std::vector<std::string> warnings;
+  const Toto1Config config = parse_toto1_config(preset_config(preset), preset, true, warnings);
+  WeightTable weights(synthesise_weights(config, seed, default_tensor_order(config, false)),
+                      config);
+  ModelInfo info = describe_model(config, weights);
+  info.name = fmt::format("{} (synthetic, seed {})", preset, seed);
+  return load_from({config, std::move(weights), std::move(info)}, options);
+}
+
+const ModelInfo& Model::info() const { return impl_->info; }
+
+}  // namespace toto

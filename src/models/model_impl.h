@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind toto::Model.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "models/toto1/toto1.h"
+#include "toto/model.hpp"
+
+namespace toto {
+
+struct Model::Impl {
+  ModelInfo info;
+  std::unique_ptr<Toto1> net;
+  Mode mode = Mode::reduce_overhead;
+  Precision precision = Precision::float32;
+  std::string content_hash;    // of the weights
+  mutable bool tuned = false;  // max-autotune has chosen kernel parameters; under `turn`
+  /// A backend has one set of scratch memory and one team of threads: forecasts take turns.
+  mutable std::mutex turn;
+  /// Loads the same model on the CPU (model/spare.h); empty: there is nowhere else to go.
+  std::function<std::shared_ptr<const Impl>()> load_spare;
+  mutable std::shared_ptr<const Impl> spare;  // once it has been loaded; under `spare_turn`
+  mutable std::mutex spare_turn;
+};
+
+}  // namespace toto

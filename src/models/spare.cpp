@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/spare.h"
+
+#include <new>
+
+namespace toto {
+
+std::shared_ptr<Model::Impl> load_with_spare(const LoadOptions& options, const LoadModel& load) {
+  if (options.backend != "cuda") return load(options);
+  LoadOptions cpu = options;
+  cpu.backend = "cpu";
+  try {
+    auto impl = load(options);
+    if (options.else_cpu) {
+      impl->load_spare = [load, cpu] { return load(cpu); };
+    }
+    return impl;
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view what = "the memory of the device does not suffice for the weights";
+    if (!options.else_cpu) {
+      throw Error(ExitStatus::internal, "out_of_memory", what, "CUDA",
+                  "free memory of the device, or use the CPU");
+    }
+    if (options.warning) options.warning(std::string(what) + ": running on the CPU");
+  }
+  return load(cpu);
+}
+
+Model spare_of(const Model& model) {
+  const Model::Impl& impl = model.impl();
+  const std::scoped_lock turn(impl.spare_turn);
+  if (!impl.spare) impl.spare = impl.load_spare();
+  return Model(impl.spare);
+}
+
+}  // namespace toto

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/backtest/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/json.h"
+#include "tools/backtest/aggregate.h"
+
+namespace toto::backtest {
+
+void check(const Options& options, const Parameters& parameters) {
+  const auto refuse = [](std::string_view code, std::string_view message) {
+    throw Error(ExitStatus::usage, code, message);
+  };
+  if (options.horizon == 0 || options.horizon > 100'000) {
+    refuse("invalid_horizon", "expected a horizon of 1 to 100000 bars");
+  }
+  if (parameters.context == 0 || parameters.context > 10'000'000) {
+    refuse("invalid_context", "expected a context of 1 to 10000000 bars");
+  }
+  if (parameters.samples == 0 || parameters.samples > 65'536) {
+    refuse("invalid_samples", "expected 1 to 65536 samples");
+  }
+  if (!(parameters.input_scale >= 0) || parameters.input_scale > 1e12) {
+    refuse("invalid_input_scale", "expected an input scale above 0, at most 1e12");
+  }
+  (void)parse_aggregate(parameters.aggregate);
+}
+
+void check_prices(const Symbol& symbol, const Parameters& parameters) {
+  if (parameters.transform == Transform::none) return;
+  for (std::size_t v = 0; v < symbol.targets.size(); ++v) {
+    const auto values = symbol.values_of(v);
+    const auto bad = std::ranges::find_if(values, [](float x) { return !(x > 0); });
+    if (bad == values.end()) continue;
+    const auto at = static_cast<std::size_t>(bad - values.begin());
+    throw Error(
+        ExitStatus::bad_data, "non_positive_value",
+        fmt::format("{} is {} at {}, which has no {}", symbol.targets[v], *bad,
+                    data::format_time(symbol.times[at], symbol.style), word(parameters.transform)),
+        fmt::format("{}: series {}", symbol.file, quote(symbol.name)),
+        "mend the row, or use --transform none");
+  }
+}
+
+void fail_no_windows(const std::vector<data::SeriesError>& errors) {
+  if (errors.empty()) {
+    throw Error(ExitStatus::bad_data, "no_windows", "there is no symbol to evaluate");
+  }
+  std::string all = fmt::format("none of {} symbols has a window to forecast", errors.size());
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    all.append(i == 0 ? ": " : "; ").append(errors[i].error.what());
+  }
+  throw Error(ExitStatus::bad_data, "no_windows", all);
+}
+
+}  // namespace toto::backtest

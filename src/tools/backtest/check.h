@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is checked before anything is forecast, by run() and by tune().
+#pragma once
+
+#include "toto/tools/backtest.hpp"
+
+namespace toto::backtest {
+
+/// Throws Error (2): invalid_horizon, invalid_context, invalid_samples, invalid_input_scale,
+/// unknown_aggregate, invalid_aggregate.
+void check(const Options& options, const Parameters& parameters);
+
+/// Moves are not defined at prices of 0 and below, whenever they were. Throws Error (65)
+/// non_positive_value where the transform makes moves of them.
+void check_prices(const Symbol& symbol, const Parameters& parameters);
+
+/// Nothing can be evaluated, or chosen for: Error (65) no_windows, with the reason for each symbol.
+[[noreturn]] void fail_no_windows(const std::vector<data::SeriesError>& errors);
+
+}  // namespace toto::backtest

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// From files and folders to symbols with their bars. What is broken is named, what is not is read.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <sstream>
+#include <unordered_set>
+
+#include "core/input_file.h"
+#include "core/json.h"
+#include "data/calendar.h"
+#include "data/csv_reader.h"
+#include "data/number.h"
+#include "tools/backtest/data_check.h"
+#include "tools/backtest/spelling.h"
+#include "toto/tools/backtest.hpp"
+
+namespace toto::backtest {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 36;
+constexpr std::array<std::string_view, 5> kBarWords = {"open", "high", "low", "close", "volume"};
+
+std::vector<std::string> header_of(const std::string& text, const std::string& path) {
+  std::istringstream in(text);
+  data::CsvReader csv(in, path);
+  std::vector<std::string> header;
+  if (!csv.next()) return header;
+  for (std::size_t i = 0; i < csv.size(); ++i) header.emplace_back(data::trim(csv[i]));
+  return header;
+}
+
+/// Leaves out lines that have been there before, byte for byte; empty lines in their place keep the
+/// line numbers of messages. The number of lines left out.
+std::size_t drop_repeated_lines(std::string& text) {
+  std::unordered_set<std::string_view> seen;
+  std::string out;
+  std::size_t dropped = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    const std::string_view body = line.substr(0, line.find_last_not_of("\r\n") + 1);
+    if (!body.empty() && !seen.insert(body).second) {
+      ++dropped;
+      out += '\n';
+    } else {
+      out += line;
+    }
+    at = end;
+  }
+  text = std::move(out);
+  return dropped;
+}
+
+class FileReader {
+ public:
+  FileReader(std::string path, const MarketOptions& options)
+      : path_(std::move(path)), options_(options) {}
+
+  void read(Market& market) {
+    std::string text = read_text_file(path_, kMostBytes, ExitStatus::bad_data);
+    header_ = header_of(text, path_);
+    choose_columns();
+    data::Dataset table;
+    std::size_t repeated = 0;
+    try {
+      table = parse_what_counts(text);
+    } catch (const Error& error) {
+      if (error.code() != "duplicate_timestamp") throw;
+      repeated = drop_repeated_lines(text);
+      if (repeated == 0) throw;
+      table = parse_what_counts(text);
+    }
+    for (std::string& warning : table.warnings) market.warnings.push_back(std::move(warning));
+    for (data::SeriesError& error : table.errors) market.errors.push_back(std::move(error));
+    for (data::TimeSeries& series : table.series) add(market, std::move(series), repeated);
+  }
+
+ private:
+  /// Columns by the names they have in this file. What is only looked at by the check is read as
+  /// covariates, which may be missing throughout.
+  void choose_columns() {
+    csv_.joint = true;
+    csv_.context = std::numeric_limits<std::size_t>::max() / 2;
+    if (const auto time = find_column(header_, "timestamp")) csv_.timestamp = header_[*time];
+    std::vector<std::string> targets = options_.targets;
+    if (targets.empty() && find_column(header_, "close")) targets = {"close"};
+    if (targets.empty()) return;  // another table: its own layout says what its values are
+    csv_.layout = data::Layout::bars;
+    if (const auto symbol = find_column(header_, "symbol")) csv_.id = header_[*symbol];
+    for (const std::string& target : targets) {
+      const auto column = find_column(header_, target);
+      csv_.values.push_back(column ? header_[*column] : target);  // absent: read_csv says so
+      names_.push_back(target);
+    }
+    for (const std::string_view word : kBarWords) {
+      const auto column = find_column(header_, word);
+      if (!column) continue;
+      const std::string& name = header_[*column];
+      if (std::ranges::find(csv_.values, name) == csv_.values.end())
+        csv_.covariates.push_back(name);
+    }
+  }
+
+  data::Dataset parse(const std::string& text) const {
+    std::istringstream in(text);
+    return data::read_csv(in, path_, csv_);
+  }
+
+  /// What is not forecast is only looked at: where such a column cannot be read, the volume first,
+  /// the check goes on without it.
+  data::Dataset parse_what_counts(const std::string& text) {
+    while (true) {
+      try {
+        return parse(text);
+      } catch (const Error& error) {
+        const bool number = error.code() == "not_a_number" || error.code() == "not_finite";
+        if (!number || csv_.covariates.empty()) throw;
+        if (unreadable_.empty() || unreadable_.back() != error.what()) {
+          unreadable_.emplace_back(error.what());
+        }
+      }
+      const auto volume = find_column(csv_.covariates, "volume");
+      if (!volume) {
+        csv_.covariates.clear();
+        continue;
+      }
+      csv_.covariates.erase(csv_.covariates.begin() + static_cast<std::ptrdiff_t>(*volume));
+    }
+  }
+
+  void add(Market& market, data::TimeSeries&& series, std::size_t repeated) {
+    Symbol symbol;
+    symbol.name = series.id;
+    symbol.file = path_;
+    const bool wanted = options_.symbols.empty() ||
+                        std::ranges::find(options_.symbols, symbol.name) != options_.symbols.end();
+    if (!wanted) return;
+    symbol.bars = series.steps;
+    symbol.times = series.times;
+    symbol.style = series.style;
+    symbol.interval = series.interval;
+    try {
+      symbol.every_day = trades_every_day(symbol);
+      symbol.findings = check(series);
+      for (const std::string& message : unreadable_) {
+        symbol.findings.push_back(
+            {"unreadable_column", 1, "a column that is not forecast is not looked at: " + message});
+      }
+      if (repeated > 0) {
+        symbol.findings.push_back(
+            {"repeated_rows", repeated,
+             fmt::format("{} rows of the file repeat an earlier one and were left out", repeated)});
+      }
+    } catch (const Error& error) {
+      market.errors.push_back({symbol.name, error});
+      return;
+    }
+    const std::size_t targets = series.targets();
+    for (std::size_t v = 0; v < targets; ++v) {
+      symbol.targets.push_back(names_.empty() ? series.variates[v] : names_[v]);
+    }
+    series.values.resize(targets * series.steps);
+    series.mask.resize(targets * series.steps);
+    symbol.values = std::move(series.values);
+    symbol.mask = std::move(series.mask);
+    market.symbols.push_back(std::move(symbol));
+  }
+
+  static bool trades_every_day(const Symbol& symbol) {
+    if (symbol.interval.unit != data::Interval::Unit::milliseconds) return false;
+    if (symbol.style.form == data::TimeStyle::Form::index) return false;
+    if (symbol.interval.count > data::kDayMs) return false;
+    std::size_t weekend = 0;
+    for (const std::int64_t time : symbol.times) {
+      weekend += data::weekday_of(data::floor_div(time, data::kDayMs)) >= 5 ? 1 : 0;
+    }
+    return weekend * 5 >= symbol.times.size();  // two days of seven
+  }
+
+  std::vector<Finding> check(const data::TimeSeries& series) const {
+    std::vector<std::vector<float>> columns(series.variates.size());
+    Bars bars;
+    for (std::size_t v = 0; v < series.variates.size(); ++v) {
+      columns[v].assign(
+          series.values.begin() + static_cast<std::ptrdiff_t>(v * series.steps),
+          series.values.begin() + static_cast<std::ptrdiff_t>((v + 1) * series.steps));
+      for (std::size_t t = 0; t < series.steps; ++t) {
+        if (series.mask[v * series.steps + t] == 0) columns[v][t] = std::nanf("");
+      }
+      for (const auto& [word, column] :
+           {std::pair("open", &Bars::open), std::pair("high", &Bars::high),
+            std::pair("low", &Bars::low), std::pair("close", &Bars::close),
+            std::pair("volume", &Bars::volume)}) {
+        const auto at = find_column(header_, word);
+        if (at && header_[*at] == series.variates[v]) bars.*column = columns[v];
+      }
+    }
+    bars.times = series.times;
+    bars.interval = series.interval;
+    bars.when = [&](std::size_t t) { return data::format_time(series.times[t], series.style); };
+    if (crossed_share(bars) > 0.5) {
+      throw Error(ExitStatus::bad_data, "crossed_bars", "most bars have a high below their low",
+                  fmt::format("{}: series {}", path_, quote(series.id)),
+                  "the columns high and low have most likely been exchanged");
+    }
+    return check_bars(bars);
+  }
+
+  std::string path_;
+  const MarketOptions& options_;
+  std::vector<std::string> header_;
+  std::vector<std::string> names_;  // of the targets, as asked for
+  data::CsvOptions csv_;
+  std::vector<std::string> unreadable_;  // errors of columns that are not forecast
+};
+
+/// The first one of a name stays.
+void drop_doubles(Market& market) {
+  std::set<std::string, std::less<>> names;
+  std::vector<Symbol> kept;
+  for (Symbol& symbol : market.symbols) {
+    if (names.insert(symbol.name).second) {
+      kept.push_back(std::move(symbol));
+      continue;
+    }
+    Error error(ExitStatus::bad_data, "duplicate_symbol", "another file has this symbol already",
+                fmt::format("{}: series {}", symbol.file, quote(symbol.name)));
+    market.errors.push_back({symbol.name, std::move(error)});
+  }
+  market.symbols = std::move(kept);
+}
+
+/// What is wrong with others than the chosen symbols is no error.
+void forgive_others(Market& market, const std::vector<std::string>& wanted) {
+  if (wanted.empty()) return;
+  std::vector<data::SeriesError> own;
+  for (data::SeriesError& one : market.errors) {
+    if (std::ranges::find(wanted, one.id) != wanted.end()) {
+      own.push_back(std::move(one));
+    } else {
+      market.warnings.push_back(
+          fmt::format("not one of --symbols, left out: {}", one.error.what()));
+    }
+  }
+  market.errors = std::move(own);
+}
+
+void require_symbols(const Market& market, const std::vector<std::string>& wanted,
+                     std::size_t unreadable) {
+  for (const std::string& name : wanted) {
+    const auto is_it = [&](const auto& one) { return one == name; };
+    if (std::ranges::any_of(market.symbols, is_it, &Symbol::name)) continue;
+    if (std::ranges::any_of(market.errors, is_it, &data::SeriesError::id)) continue;
+    throw Error(ExitStatus::missing_input, "missing_symbol",
+                unreadable == 0 ? fmt::format("no table has the symbol {}", quote(name))
+                                : fmt::format("no table that can be read has the symbol {}; {} "
+                                              "cannot be read",
+                                              quote(name), unreadable),
+                "--symbols");
+  }
+}
+
+}  // namespace
+
+Market read_market(const MarketOptions& options) {
+  Market market;
+  std::size_t unreadable = 0;  // files
+  for (const std::string& path : data::csv_files(options.inputs)) {
+    const std::string stem = fs::path(path).stem().string();
+    try {
+      FileReader(path, options).read(market);
+    } catch (const Error& error) {
+      market.errors.push_back({stem, error});
+      ++unreadable;
+    }
+  }
+  drop_doubles(market);
+  require_symbols(market, options.symbols, unreadable);
+  forgive_others(market, options.symbols);
+  return market;
+}
+
+}  // namespace toto::backtest

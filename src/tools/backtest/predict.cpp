@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/backtest/predict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "core/hash.h"
+#include "models/model_impl.h"
+#include "tools/backtest/read_forecast.h"
+#include "tools/backtest/transform.h"
+
+namespace toto::backtest {
+namespace {
+
+// A call of the engine: enough rows to keep every core busy, little memory. What a batch holds
+// changes no bit of a result.
+constexpr std::size_t kMostBatch = 256;
+constexpr std::size_t kMostValues = std::size_t{1} << 18;
+constexpr std::size_t kMostDrawn = std::size_t{1} << 24;  // floats of trajectories
+
+std::string_view raw(std::span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
+}
+std::string_view raw(std::span<const std::uint8_t> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size()};
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool less(const Parameters& a, const Parameters& b) {
+  const auto all = [](const Parameters& p) {
+    return std::tie(p.context, p.samples, p.transform, p.input_scale, p.aggregate);
+  };
+  return all(a) < all(b);
+}
+
+/// All that the checkpoint says: every byte of its weights, and what config.json decides. The hash
+/// that labels results (content_hash) reads only samples of the weights.
+std::string identity(const Model::Impl& model) {
+  Sha256 hash;
+  for (const std::string& file : model.info.weight_files) hash.update(file_sha256(file));
+  hash.update(model.content_hash);
+  const Toto1Config& c = model.net->config();
+  hash.update(fmt::format("|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{:a}", c.patch_size, c.embed_dim,
+                          c.num_layers, c.num_heads, c.mlp_hidden_dim, c.spacewise_every_n_layers,
+                          c.spacewise_first, static_cast<int>(c.scaler), static_cast<int>(c.head),
+                          c.components, c.stabilize_with_global, c.scale_factor_exponent));
+  return hash.hex();
+}
+
+}  // namespace
+
+/// The series of one call, and the memory they look at.
+struct Predictor::Batch {
+  std::vector<std::vector<float>> values;
+  std::vector<std::vector<std::uint8_t>> masks;
+  std::vector<Series> series;
+};
+
+std::size_t variates_of(const Symbol& symbol, const Options& options) {
+  return options.joint ? symbol.targets.size() : 1;
+}
+
+Predictor::Predictor(Forecaster& forecaster, const Options& options)
+    : forecaster_(forecaster), options_(options), cache_(options.cache_dir, options.warning) {
+  const Model::Impl& model = forecaster.model().impl();
+  patch_ = static_cast<std::size_t>(model.info.patch_size != 0 ? model.info.patch_size
+                                                               : model.net->config().patch_size);
+  run_ = fmt::format("prediction 2|{}|{}|{}|{}|{}|{}",
+                     options.cache_dir.empty() ? model.content_hash : identity(model),
+                     model.net->backend().isa(), word(model.precision), word(model.mode),
+                     options.decode == Decode::cached ? "cached" : "uncached", options.seed);
+  statistics_.damaged = cache_.damaged();
+}
+
+/// Of the bytes of the context alone, so that the same context has the same random numbers.
+std::string Predictor::id_of(const Symbol& symbol, const Request& request) const {
+  Sha256 hash;
+  const std::size_t first = request.last + 1 - request.bars;
+  const std::size_t variates = variates_of(symbol, options_);
+  for (std::size_t v = request.target; v < request.target + variates; ++v) {
+    hash.update(raw(symbol.values_of(v).subspan(first, request.bars)));
+    hash.update(raw(symbol.mask_of(v).subspan(first, request.bars)));
+  }
+  return hash.hex();
+}
+
+std::string Predictor::key_of(const Parameters& parameters, const Request& request,
+                              std::size_t variates, const std::string& id) const {
+  Sha256 hash;
+  hash.update(run_);
+  hash.update(fmt::format("|{}|{}|{}|{}|{}|{}|", parameters.samples, word(parameters.transform),
+                          input_scale(parameters), parameters.aggregate, request.steps, variates));
+  hash.update(id);
+  return hash.hex();
+}
+
+std::vector<std::size_t> Predictor::predict(std::span<const Symbol> symbols,
+                                            std::span<const Parameters> parameters,
+                                            std::span<const Request> requests) {
+  std::vector<std::size_t> answers;
+  const auto before = [](const Parameters* a, const Parameters* b) { return less(*a, *b); };
+  std::map<const Parameters*, std::vector<Job>, decltype(before)> groups(before);  // one to a call
+  answers.reserve(requests.size());
+  for (const Request& request : requests) {
+    const Symbol& symbol = symbols[request.symbol];
+    const Parameters& with = parameters[request.symbol];
+    Job job{request, id_of(symbol, request), {}, stored_.size()};
+    job.key = key_of(with, request, variates_of(symbol, options_), job.id);
+    const auto [known, is_new] = answers_.try_emplace(job.key, job.answer);
+    answers.push_back(known->second);
+    if (!is_new) continue;
+    const std::span<const float> found = cache_.find(job.key);
+    stored_.emplace_back(found.begin(), found.end());
+    const std::size_t size = variates_of(symbol, options_) * request.steps * wanted_of(with).size();
+    if (found.size() == size) {
+      ++statistics_.cache_hits;
+      continue;
+    }
+    groups[&with].push_back(std::move(job));
+  }
+  statistics_.requested += requests.size();
+  statistics_.distinct = answers_.size();
+  done_ = 0;
+  total_ = 0;
+  for (const auto& [with, jobs] : groups) total_ += jobs.size();
+  for (const auto& [with, jobs] : groups) run_jobs(symbols, *with, jobs);
+  return answers;
+}
+
+std::size_t Predictor::batch_size(std::span<const Symbol> symbols, const Parameters& parameters,
+                                  std::span<const Job> jobs) const {
+  const bool drawn = needs_trajectories(parameters, jobs.front().request.steps, patch_);
+  std::size_t values = 0;
+  std::size_t samples = 0;
+  std::size_t count = 0;
+  while (count < std::min(jobs.size(), kMostBatch)) {
+    const Request& request = jobs[count].request;
+    const std::size_t variates = variates_of(symbols[request.symbol], options_);
+    values += request.bars * variates;
+    if (drawn) samples += parameters.samples * request.steps * variates;
+    if (count > 0 && (values > kMostValues || samples > kMostDrawn)) break;
+    ++count;
+  }
+  return count;
+}
+
+void Predictor::run_jobs(std::span<const Symbol> symbols, const Parameters& parameters,
+                         std::span<const Job> jobs) {
+  while (!jobs.empty()) {
+    const std::size_t count = batch_size(symbols, parameters, jobs);
+    run_batch(symbols, parameters, jobs.first(count));
+    done_ += count;
+    jobs = jobs.subspan(count);
+  }
+}
+
+void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& parameters,
+                          std::span<const Job> jobs) {
+  Batch batch;
+  batch.values.resize(jobs.size());
+  batch.masks.resize(jobs.size());
+  const double scale = input_scale(parameters);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Request& request = jobs[i].request;
+    const Symbol& symbol = symbols[request.symbol];
+    const std::size_t variates = variates_of(symbol, options_);
+    const std::size_t first = request.last + 1 - request.bars;
+    for (std::size_t v = request.target; v < request.target + variates; ++v) {
+      show(parameters.transform, scale, symbol.values_of(v).subspan(first, request.bars),
+           symbol.mask_of(v).subspan(first, request.bars), batch.values[i], batch.masks[i]);
+    }
+    Series& series = batch.series.emplace_back();
+    series.id = jobs[i].id;
+    series.variates = variates;
+    series.steps = batch.values[i].size() / variates;
+    series.values = batch.values[i];
+    series.mask = batch.masks[i];
+  }
+
+  const Wanted wanted = wanted_of(parameters);
+  ForecastOptions options =
+      forecast_options(parameters, wanted, jobs.front().request.steps, patch_);
+  options.seed = options_.seed;
+  options.decode = options_.decode;
+  options.progress = [&](std::size_t done, std::size_t of) {
+    if (!options_.progress) return true;
+    return options_.progress(done_ + jobs.size() * done / std::max<std::size_t>(of, 1), total_);
+  };
+  const double begun = seconds_now();
+  const std::vector<Forecast> forecasts = forecaster_.forecast(batch.series, options);
+  latencies_.push_back(seconds_now() - begun);
+  statistics_.seconds += latencies_.back();
+  statistics_.forecast += jobs.size();
+  statistics_.batch = std::max(statistics_.batch, jobs.size());
+
+  std::vector<CachedPrediction> made;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const Request& request = jobs[i].request;
+    const Symbol& symbol = symbols[request.symbol];
+    std::vector<double> bases;
+    bases.reserve(batch.series[i].variates);
+    for (std::size_t v = 0; v < batch.series[i].variates; ++v) {
+      bases.push_back(symbol.values_of(request.target + v)[request.last]);
+    }
+    std::vector<float>& to = stored_[jobs[i].answer];
+    to = read_forecast(forecasts[i], parameters, wanted, bases, patch_);
+    if (!options_.cache_dir.empty()) made.push_back({jobs[i].key, to});
+  }
+  cache_.add(std::move(made));
+}
+
+RunStatistics Predictor::statistics() const {
+  RunStatistics all = statistics_;
+  std::vector<double> sorted = latencies_;
+  std::ranges::sort(sorted);
+  const auto at = [&](double q) {
+    if (sorted.empty()) return 0.0;
+    return sorted[static_cast<std::size_t>(
+        std::lround(q * static_cast<double>(sorted.size() - 1)))];
+  };
+  all.latency_p50 = at(0.5);
+  all.latency_p95 = at(0.95);
+  all.latency_p99 = at(0.99);
+  all.series_per_second = all.seconds > 0 ? static_cast<double>(all.forecast) / all.seconds : 0;
+  return all;
+}
+
+}  // namespace toto::backtest

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/backtest/read_forecast.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/backtest/transform.h"
+
+namespace toto::backtest {
+namespace {
+
+using Kind = Aggregate::Kind;
+
+bool has_quantile(Kind kind) {
+  return kind == Kind::quantile || kind == Kind::mean_quantile || kind == Kind::quantile_std;
+}
+
+/// A level as the engine takes it: within (0, 1).
+float engine_level(double level) { return static_cast<float>(std::clamp(level, 1e-6, 1 - 1e-6)); }
+
+/// One step of one variate whose distribution is exact.
+class ExactReader {
+ public:
+  explicit ExactReader(const Forecast& forecast)
+      : forecast_(forecast), cells_(forecast.variates * forecast.horizon) {}
+
+  [[nodiscard]] double quantile(double level, std::size_t cell) const {
+    const auto at = std::ranges::lower_bound(forecast_.levels, engine_level(level));
+    return forecast_
+        .quantiles[static_cast<std::size_t>(at - forecast_.levels.begin()) * cells_ + cell];
+  }
+  [[nodiscard]] double mean(std::size_t cell) const { return forecast_.mean[cell]; }
+
+  /// What the model says, in its units.
+  [[nodiscard]] double point(const Aggregate& point, std::size_t cell) const {
+    const double mean = forecast_.mean[cell];
+    const double std = forecast_.std[cell];
+    switch (point.kind) {
+      case Kind::mean:
+        return mean;
+      case Kind::quantile:
+        return quantile(point.first, cell);
+      case Kind::mean_std:
+        return mean + point.first * std;
+      case Kind::mean_quantile:
+        return point.second * mean + (1 - point.second) * quantile(point.first, cell);
+      case Kind::quantile_std:
+        return quantile(point.first, cell) + point.second * std;
+      case Kind::trimmed:
+        break;
+    }
+    const toto::Parameters& p = forecast_.parameters;
+    const std::size_t k = p.components;
+    const auto part = [&](const std::vector<double>& all) {
+      return std::span(all).subspan(cell * k, k);
+    };
+    const double scaled =
+        aggregate(point, ExactStep{part(p.df), part(p.loc), part(p.scale), part(p.probability)});
+    return p.affine_loc[cell] + p.affine_scale[cell] * scaled;
+  }
+
+ private:
+  const Forecast& forecast_;
+  std::size_t cells_;
+};
+
+}  // namespace
+
+std::size_t exact_steps(const Parameters& parameters, std::size_t steps, std::size_t patch) {
+  return std::min(steps, parameters.transform == Transform::none ? patch : 1);
+}
+
+bool needs_trajectories(const Parameters& parameters, std::size_t steps, std::size_t patch) {
+  return exact_steps(parameters, steps, patch) < steps;
+}
+
+Wanted wanted_of(const Parameters& parameters) {
+  return {parse_aggregates(parameters.aggregate), {levels().begin(), levels().end()}};
+}
+
+ForecastOptions forecast_options(const Parameters& parameters, const Wanted& wanted,
+                                 std::size_t steps, std::size_t patch) {
+  ForecastOptions options;
+  options.horizon = steps;
+  options.num_samples = parameters.samples;
+  options.levels.clear();
+  for (const double level : wanted.levels) options.levels.push_back(engine_level(level));
+  for (const Aggregate& point : wanted.points) {
+    if (has_quantile(point.kind)) options.levels.push_back(engine_level(point.first));
+    if (point.kind == Kind::trimmed) options.keep_parameters = true;
+  }
+  options.keep_samples = needs_trajectories(parameters, steps, patch);
+  return options;
+}
+
+std::vector<float> read_forecast(const Forecast& forecast, const Parameters& parameters,
+                                 const Wanted& wanted, std::span<const double> bases,
+                                 std::size_t patch) {
+  const std::size_t steps = forecast.horizon;
+  const std::size_t exact = exact_steps(parameters, steps, patch);
+  const double scale = input_scale(parameters);
+  std::vector<float> out;
+  out.reserve(forecast.variates * steps * wanted.size());
+  std::vector<double> path(steps);
+  std::vector<double> on_line((steps - exact) * forecast.num_samples);  // [step][sample]
+  const ExactReader reader(forecast);
+  for (std::size_t v = 0; v < forecast.variates; ++v) {
+    const double base = bases[v];
+    const auto put = [&](double x) {
+      out.push_back(static_cast<float>(to_value(parameters.transform, base, x)));
+    };
+    const Line line = first_step(parameters.transform, scale, base);
+    for (std::size_t h = 0; h < exact; ++h) {
+      const std::size_t cell = v * steps + h;
+      const auto put_mapped = [&](double x) { put(line.shift + line.slope * x); };
+      for (const Aggregate& point : wanted.points) put_mapped(reader.point(point, cell));
+      put_mapped(reader.mean(cell));
+      for (const double level : wanted.levels) put_mapped(reader.quantile(level, cell));
+    }
+    for (std::size_t n = 0; n < forecast.num_samples && exact < steps; ++n) {
+      const float* drawn = forecast.samples.data() + (n * forecast.variates + v) * steps;
+      std::copy(drawn, drawn + steps, path.begin());
+      follow(parameters.transform, scale, base, path);
+      for (std::size_t h = exact; h < steps; ++h) {
+        on_line[(h - exact) * forecast.num_samples + n] = path[h];
+      }
+    }
+    for (std::size_t h = exact; h < steps; ++h) {
+      const std::span<double> all =
+          std::span(on_line).subspan((h - exact) * forecast.num_samples, forecast.num_samples);
+      std::ranges::sort(all);
+      for (const Aggregate& point : wanted.points) put(aggregate(point, all));
+      put(aggregate(Aggregate{Kind::mean, 0, 0}, all));
+      for (const double level : wanted.levels) put(quantile_of(all, level));
+    }
+  }
+  return out;
+}
+
+}  // namespace toto::backtest

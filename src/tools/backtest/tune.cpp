@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choosing parameters on validation windows, and saying on later ones what that was worth.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/json.h"
+#include "models/model_impl.h"
+#include "tools/backtest/baselines.h"
+#include "tools/backtest/check.h"
+#include "tools/backtest/describe.h"
+#include "tools/backtest/measures.h"
+#include "tools/backtest/predict.h"
+#include "tools/backtest/read_forecast.h"
+
+namespace toto::backtest {
+namespace {
+
+/// The windows of one symbol, parted in time.
+struct Parted {
+  std::vector<Window> validation, test;
+};
+
+class Tuner {
+ public:
+  Tuner(const Market& market, Forecaster& forecaster, const Options& options,
+        const Candidates& candidates)
+      : market_(market),
+        candidates_(candidates),
+        options_(with_progress(options)),
+        predictor_(forecaster, options_),
+        patch_(static_cast<std::size_t>(forecaster.model().impl().net->config().patch_size)) {
+    for (const std::string& one : candidates.aggregates) {
+      (void)parse_aggregate(one);
+      all_aggregates_.append(all_aggregates_.empty() ? "" : ",").append(one);
+    }
+    check_candidates();
+    least_context_ = std::min(std::ranges::min(candidates.contexts), options.parameters.context);
+    longest_context_ = std::max(std::ranges::max(candidates.contexts), options.parameters.context);
+  }
+
+  Tuning run() {
+    tuning_.candidates = candidates_.contexts.size() * candidates_.samples.size() *
+                         candidates_.transforms.size() * candidates_.aggregates.size();
+    for (const Symbol& symbol : market_.symbols) {
+      try {
+        check_prices(symbol, options_.parameters);
+        windows_.push_back(part(symbol));
+        symbols_.push_back(&symbol);
+      } catch (const Error& error) {
+        if (error.status() != ExitStatus::bad_data) throw;
+        tuning_.errors.push_back({symbol.name, error});
+      }
+    }
+    if (symbols_.empty()) fail_no_windows(tuning_.errors);
+    best_.resize(symbols_.size());
+    calls_ = symbols_.size() * (3 + candidates_.contexts.size() * candidates_.samples.size() *
+                                        candidates_.transforms.size());
+    for (std::size_t s = 0; s < symbols_.size(); ++s) start(s);
+    for (const std::size_t context : candidates_.contexts) {
+      for (const std::size_t samples : candidates_.samples) {
+        for (const Transform transform : candidates_.transforms) {
+          Parameters parameters{context, samples, transform, 0, all_aggregates_};
+          for (std::size_t s = 0; s < symbols_.size(); ++s) try_candidates(s, parameters);
+        }
+      }
+    }
+    for (std::size_t s = 0; s < symbols_.size(); ++s) report(s);
+    tuning_.statistics = predictor_.statistics();
+    return std::move(tuning_);
+  }
+
+ private:
+  void check_candidates() const {
+    check(options_, options_.parameters);
+    Parameters one = options_.parameters;
+    for (const std::size_t context : candidates_.contexts) {
+      one.context = context;
+      check(options_, one);
+    }
+    for (const std::size_t samples : candidates_.samples) {
+      one.samples = samples;
+      check(options_, one);
+    }
+  }
+
+  struct Best {
+    Parameters parameters;
+    double mase = INFINITY;
+  };
+
+  Parted part(const Symbol& symbol) const {
+    Options all = options_;
+    all.windows = candidates_.validation_windows + candidates_.test_windows;
+    Parameters parameters = options_.parameters;
+    parameters.context = least_context_;
+    parameters.transform = Transform::pct;  // which needs one bar more
+    std::vector<Window> windows =
+        find_windows(symbol, 0, all, parameters, std::min(patch_, least_context_));
+    if (windows.size() < 2) {
+      throw Error(ExitStatus::bad_data, "too_short",
+                  "one window cannot be both for validation and for the test",
+                  fmt::format("{}: series {}", symbol.file, quote(symbol.name)));
+    }
+    // Fewer windows than asked for are parted in the same proportion.
+    const std::size_t test = std::clamp<std::size_t>(
+        windows.size() * candidates_.test_windows / all.windows, 1, windows.size() - 1);
+    const auto at = windows.end() - static_cast<std::ptrdiff_t>(test);
+    Parted parted;
+    parted.test.assign(at, windows.end());
+    // No bar of a validation window is one of a test window.
+    const std::size_t first_test = parted.test.front().origin;
+    for (auto w = windows.begin(); w != at; ++w) {
+      if (w->origin + options_.horizon <= first_test) parted.validation.push_back(*w);
+    }
+    if (parted.validation.empty()) {
+      throw Error(ExitStatus::bad_data, "too_short", "no window is left for validation",
+                  fmt::format("{}: series {}", symbol.file, quote(symbol.name)));
+    }
+    return parted;
+  }
+
+  [[nodiscard]] static bool has_returns(const Symbol& symbol) {
+    return std::ranges::all_of(symbol.values, [](float x) { return x > 0; });
+  }
+
+  /// Scaled errors by window, so that windows can be compared in pairs.
+  struct Errors {
+    std::vector<double> sum, count;  // [windows]
+
+    explicit Errors(std::size_t windows) : sum(windows, 0), count(windows, 0) {}
+    void add(std::size_t window, double error) {
+      sum[window] += error;
+      count[window] += 1;
+    }
+    [[nodiscard]] double mean() const {
+      double all = 0;
+      double cells = 0;
+      for (std::size_t w = 0; w < sum.size(); ++w) {
+        all += sum[w];
+        cells += count[w];
+      }
+      return cells > 0 ? all / cells : NAN;
+    }
+    [[nodiscard]] std::vector<double> by_window() const {
+      std::vector<double> means;
+      for (std::size_t w = 0; w < sum.size(); ++w) {
+        if (count[w] > 0) means.push_back(sum[w] / count[w]);
+      }
+      return means;
+    }
+  };
+
+  /// Of each aggregate of the parameters, and of the last value after them.
+  std::vector<Errors> errors(std::size_t s, const Parameters& parameters,
+                             const std::vector<Window>& windows) {
+    const Symbol& symbol = *symbols_[s];
+    const std::size_t season = options_.season != 0 ? options_.season : season_of(symbol);
+    std::vector<Request> requests;
+    for (const Window& window : windows) {
+      const auto more = requests_of(window, symbol, options_, parameters);
+      requests.insert(requests.end(), more.begin(), more.end());
+    }
+    for (Request& request : requests) request.symbol = 0;
+    const auto answers = predictor_.predict({&symbol, 1}, std::span(&parameters, 1), requests);
+    ++calls_done_;
+    const Wanted wanted = wanted_of(parameters);
+    std::vector<Errors> all(wanted.points.size() + 1, Errors(windows.size()));
+    const std::size_t variates = variates_of(symbol, options_);
+    const std::size_t each = requests.size() / windows.size();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const Request& request = requests[i];
+      for (std::size_t v = 0; v < variates; ++v) {
+        const auto values = symbol.values_of(request.target + v);
+        const auto mask = symbol.mask_of(request.target + v);
+        // The same denominator for every candidate: that of the longest context.
+        const std::size_t longest = std::min(longest_context_, request.last + 1);
+        const std::size_t first = request.last + 1 - longest;
+        const double scale =
+            scale_of({values.subspan(first, longest), mask.subspan(first, longest)}, season).value;
+        const float* from =
+            predictor_.stored(answers[i]).data() + v * request.steps * wanted.size();
+        for (std::size_t h = 0; h < request.steps; ++h, from += wanted.size()) {
+          const std::size_t bar = request.last + 1 + h;
+          if (!(scale > 0) || mask[bar] == 0) continue;
+          const auto scaled = [&](float said) {
+            return std::abs(static_cast<double>(said) - static_cast<double>(values[bar])) / scale;
+          };
+          for (std::size_t a = 0; a + 1 < all.size(); ++a) all[a].add(i / each, scaled(from[a]));
+          all.back().add(i / each, scaled(values[request.last]));
+        }
+      }
+    }
+    return all;
+  }
+
+  void try_candidates(std::size_t s, const Parameters& parameters) {
+    if (parameters.transform != Transform::none && !has_returns(*symbols_[s])) {
+      ++calls_done_;
+      return;
+    }
+    const auto all = errors(s, parameters, windows_[s].validation);
+    for (std::size_t a = 0; a + 1 < all.size(); ++a) {
+      const double mase = all[a].mean();
+      if (!(mase < best_[s].mase)) continue;  // the first of equals
+      best_[s].mase = mase;
+      best_[s].parameters = parameters;
+      best_[s].parameters.aggregate = candidates_.aggregates[a];
+    }
+  }
+
+  /// What is in force without tuning is what a candidate has to beat.
+  void start(std::size_t s) {
+    best_[s].parameters = options_.parameters;
+    best_[s].mase = errors(s, options_.parameters, windows_[s].validation)[0].mean();
+    default_mase_.push_back(best_[s].mase);
+  }
+
+  void report(std::size_t s) {
+    Tuned tuned;
+    tuned.symbol = symbols_[s]->name;
+    tuned.chosen = best_[s].parameters;
+    tuned.chosen.input_scale = input_scale(tuned.chosen);
+    tuned.validation_windows = windows_[s].validation.size();
+    tuned.test_windows = windows_[s].test.size();
+    tuned.validation_mase = best_[s].mase;
+    tuned.default_validation_mase = default_mase_[s];
+    const auto own = errors(s, best_[s].parameters, windows_[s].test);
+    const auto other = errors(s, options_.parameters, windows_[s].test);
+    tuned.test_mase = own[0].mean();
+    tuned.default_test_mase = other[0].mean();
+    tuned.last_value_test_mase = other.back().mean();
+    const std::size_t stride = options_.stride == 0 ? options_.horizon : options_.stride;
+    tuned.against_default = paired_test(own[0].by_window(), other[0].by_window(),
+                                        (options_.horizon + stride - 1) / stride - 1);
+    tuning_.symbols.push_back(std::move(tuned));
+  }
+
+  /// Of one call out of many, in hundredths of calls.
+  [[nodiscard]] Options with_progress(const Options& from) {
+    Options all = from;
+    if (!from.progress) return all;
+    all.progress = [this, tell = from.progress](std::size_t done, std::size_t total) {
+      return tell(100 * calls_done_ + 100 * done / std::max<std::size_t>(total, 1), 100 * calls_);
+    };
+    return all;
+  }
+
+  const Market& market_;
+  const Candidates& candidates_;
+  std::size_t calls_ = 0, calls_done_ = 0;
+  const Options options_;
+  Predictor predictor_;
+  std::size_t patch_;
+  std::string all_aggregates_;
+  std::size_t least_context_ = 0, longest_context_ = 0;
+  std::vector<const Symbol*> symbols_;
+  std::vector<Parted> windows_;
+  std::vector<Best> best_;
+  std::vector<double> default_mase_;
+  Tuning tuning_;
+};
+
+}  // namespace
+
+Tuning tune(const Market& market, Forecaster& forecaster, const Options& options,
+            const Candidates& candidates) {
+  if (candidates.contexts.empty() || candidates.samples.empty() || candidates.transforms.empty() ||
+      candidates.aggregates.empty() || candidates.validation_windows == 0 ||
+      candidates.test_windows == 0) {
+    throw Error(ExitStatus::usage, "no_candidates", "there is nothing to choose from");
+  }
+  return Tuner(market, forecaster, options, candidates).run();
+}
+
+void write_parameters(const data::TextSink& sink, const Tuning& tuning, const Options& options,
+                      const RunDescription& run) {
+  nlohmann::ordered_json out = {{"format", "toto-parameters"},
+                                {"version", 1},
+                                {"model", {{"name", run.model}, {"weights", run.model_hash}}},
+                                {"rolling", word(options.rolling)},
+                                {"horizon", options.horizon},
+                                {"symbols", nlohmann::ordered_json::object()},
+                                {"found", nlohmann::ordered_json::object()}};
+  for (const Tuned& t : tuning.symbols) {
+    out["symbols"][t.symbol] = to_json(t.chosen);
+    out["found"][t.symbol] = {{"validation_windows", t.validation_windows},
+                              {"validation_mase", json_number(t.validation_mase)},
+                              {"default_validation_mase", json_number(t.default_validation_mase)},
+                              {"test_windows", t.test_windows},
+                              {"test_mase", json_number(t.test_mase)},
+                              {"default_test_mase", json_number(t.default_test_mase)},
+                              {"last_value_test_mase", json_number(t.last_value_test_mase)},
+                              {"p_against_default", json_number(t.against_default.p_value)}};
+  }
+  sink(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  sink("\n");
+}
+
+}  // namespace toto::backtest

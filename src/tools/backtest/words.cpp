@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words and small values that everything here shares.
+#include <algorithm>
+#include <cmath>
+
+#include "data/calendar.h"
+#include "tools/backtest/baselines.h"
+#include "toto/tools/backtest.hpp"
+
+namespace toto::backtest {
+
+std::span<const double, kLevels> levels() {
+  static constexpr std::array<double, kLevels> kAll = {0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35,
+                                                       0.40, 0.45, 0.50, 0.55, 0.60, 0.65, 0.70,
+                                                       0.75, 0.80, 0.85, 0.90, 0.95};
+  return kAll;
+}
+
+std::string_view word(Source source) {
+  switch (source) {
+    case Source::model:
+      return "toto";
+    case Source::last_value:
+      return "last_value";
+    case Source::seasonal_naive:
+      return "seasonal_naive";
+    case Source::drift:
+      return "drift";
+  }
+  return {};
+}
+
+std::string_view word(Transform transform) {
+  switch (transform) {
+    case Transform::none:
+      return "none";
+    case Transform::pct:
+      return "pct";
+    case Transform::log_return:
+      return "log-return";
+  }
+  return {};
+}
+
+std::string_view word(Rolling rolling) {
+  return rolling == Rolling::one_step ? "one-step" : "multi-step";
+}
+
+double input_scale(const Parameters& parameters) {
+  if (parameters.input_scale > 0) return parameters.input_scale;
+  return parameters.transform == Transform::none ? 1 : 100;
+}
+
+std::size_t season_of(const data::Interval& interval) {
+  using Unit = data::Interval::Unit;
+  if (!interval.regular) return 1;
+  if (interval.unit == Unit::business_day) return 5;
+  if (interval.unit == Unit::month) {
+    return interval.count > 0 && interval.count < 12 && 12 % interval.count == 0
+               ? static_cast<std::size_t>(12 / interval.count)
+               : 1;
+  }
+  if (interval.unit != Unit::milliseconds) return 1;
+  if (interval.count == data::kDayMs) return 7;
+  if (interval.count == 7 * data::kDayMs) return 52;
+  if (interval.count > data::kDayMs || data::kDayMs % interval.count != 0) return 1;
+  constexpr std::int64_t kMost = 1440;
+  return static_cast<std::size_t>(std::min(kMost, data::kDayMs / interval.count));
+}
+
+namespace {
+
+/// The median number of bars of a day of trading; the first and the last day may be cut off. 0:
+/// there are not enough days to tell.
+std::size_t bars_per_day(const Symbol& symbol) {
+  const std::int64_t zone = symbol.style.zone_offset_minutes * std::int64_t{60'000};
+  std::vector<std::size_t> counts;
+  std::int64_t day = 0;
+  for (const std::int64_t time : symbol.times) {
+    const std::int64_t own = data::floor_div(time + zone, data::kDayMs);
+    if (counts.empty() || own != day) counts.push_back(0);
+    day = own;
+    ++counts.back();
+  }
+  if (counts.size() < 4) return 0;
+  const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2);
+  std::nth_element(counts.begin() + 1, middle, counts.end() - 1);
+  return *middle;
+}
+
+}  // namespace
+
+std::size_t season_of(const Symbol& symbol) {
+  const data::Interval& interval = symbol.interval;
+  if (interval.unit == data::Interval::Unit::milliseconds && interval.count < data::kDayMs) {
+    constexpr std::size_t kMost = 1440;
+    const std::size_t day = bars_per_day(symbol);
+    if (day > 1) return std::min(kMost, day);
+  }
+  return season_of(interval);
+}
+
+double Cell::point(Source source) const {
+  return source == Source::model ? model.point : baseline[static_cast<std::size_t>(source) - 1];
+}
+
+double Cell::quantile(Source source, std::size_t level) const {
+  if (source == Source::model) return model.quantiles[level];
+  const std::size_t at = static_cast<std::size_t>(source) - 1;
+  return baseline[at] + baseline_sigma[at] * normal_quantile(level);
+}
+
+}  // namespace toto::backtest

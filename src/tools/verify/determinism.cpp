@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same bits again: in another batch, order or chunk, without parameters, on other threads.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/cpu_info.h"
+#include "tools/verify/groups.h"
+#include "tools/verify/request.h"
+#include "tools/verify/without_parameters.h"
+
+namespace toto::verify {
+namespace {
+
+/// How many bytes of two forecasts differ.
+std::size_t different_bytes(const Forecast& a, const Forecast& b) {
+  const std::string left = bytes_of(a);
+  const std::string right = bytes_of(b);
+  std::size_t count =
+      left.size() > right.size() ? left.size() - right.size() : right.size() - left.size();
+  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+    count += left[i] == right[i] ? 0 : 1;
+  }
+  return count;
+}
+
+/// One check over all series; the first that differs is named.
+Check same(std::string name, std::string measure, const std::vector<Forecast>& found,
+           const std::vector<Forecast>& expected) {
+  std::size_t total = found.size() == expected.size() && !found.empty() ? 0 : 1;
+  std::string where;
+  for (std::size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
+    const std::size_t count = different_bytes(found[i], expected[i]);
+    if (count > 0 && where.empty()) where = fmt::format("first in series '{}'", found[i].id);
+    total += count;
+  }
+  return measured(std::move(name), std::move(measure), static_cast<double>(total), 0, "bytes",
+                  where.empty()
+                      ? fmt::format("{} series, parameters, statistics and {} trajectories",
+                                    found.size(), kRequestSamples)
+                      : where);
+}
+
+/// With memory for a third of what was taken; with all memory where the limit in force splits.
+Check chunks(const Forecaster& in_force, const Request& r, const std::vector<Forecast>& all) {
+  const Counters before = in_force.counters();
+  ForecasterOptions other;
+  if (before.splits == 0) other.memory_limit = std::max<std::uint64_t>(before.working_bytes / 3, 1);
+  Forecaster forecaster(in_force.model(), other);
+  const std::vector<Forecast> found = forecaster.forecast(r.series, r.options);
+  Check c = same("chunks", "bytes that differ when a limit of memory splits the work", found, all);
+  const std::uint64_t splits = before.splits + forecaster.counters().splits;
+  c.why += fmt::format("; split {} times", splits);
+  if (splits == 0) {
+    c.verdict = Verdict::could_not_run;
+    c.why = "nothing was split";
+  }
+  return c;
+}
+
+/// Numbers of threads that are not the one in force.
+std::vector<int> other_threads(const Experiment& e) {
+  const int asked = e.options.load.threads;
+  const int mine = asked == 0 ? available_cores() : asked;
+  std::vector<int> counts;
+  for (const int threads : {1, 3, 2}) {
+    if (threads != mine && counts.size() < (e.quick() ? 1U : 2U)) counts.push_back(threads);
+  }
+  return counts;
+}
+
+}  // namespace
+
+std::vector<Check> same_bits_again(Experiment& e, const Subject& subject) {
+  const Model& model = e.model(subject);
+  const Request r = request_for(e, patch_of(model));
+  Forecaster free = e.forecaster(subject);
+  std::vector<Forecast> all(r.series.size());
+  free.forecast(r.series, r.options, all);
+  std::vector<Check> checks;
+  checks.push_back(chunks(free, r, all));
+  e.bits[subject.label()] = digests_of(free, r, all);
+  checks.push_back(same("the same call again", "bytes that differ in a second call",
+                        free.forecast(r.series, r.options), all));
+
+  std::vector<Forecast> alone;
+  alone.reserve(r.series.size());
+  for (const Series& s : r.series) {
+    alone.push_back(std::move(free.forecast({&s, 1}, r.options).front()));
+  }
+  checks.push_back(
+      same("alone or in a batch", "bytes that differ when a series is forecast alone", alone, all));
+
+  const std::vector<Series> reversed(r.series.rbegin(), r.series.rend());
+  std::vector<Forecast> turned = free.forecast(reversed, r.options);
+  std::reverse(turned.begin(), turned.end());
+  checks.push_back(same("order", "bytes that differ in reversed order", turned, all));
+  for (Check& c : without_parameters(free, r.series, r.options, all, "without parameters")) {
+    checks.push_back(std::move(c));
+  }
+  for (Check& c : check_draws(free, r, all)) checks.push_back(std::move(c));
+  return checks;
+}
+
+std::vector<Check> same_bits_by_threads(Experiment& e, const Subject& subject) {
+  const Request r = request_for(e, patch_of(e.model(subject)));
+  const std::vector<Forecast> all = e.forecaster(subject).forecast(r.series, r.options);
+  std::vector<Check> checks;
+  for (const int threads : other_threads(e)) {
+    const Model other = e.lab.load(subject, threads);
+    checks.push_back(same(fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"),
+                          "bytes that differ from those of the threads in force",
+                          e.forecaster(other, subject).forecast(r.series, r.options), all));
+  }
+  return checks;
+}
+
+}  // namespace toto::verify

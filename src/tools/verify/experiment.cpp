@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/verify/experiment.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "core/cpu_info.h"
+#include "models/model_impl.h"
+
+namespace toto::verify {
+namespace {
+
+/// Calls `unit(i)` for i below `count` on all cores. Throws what a unit throws, once all have
+/// ended.
+template <typename Unit>
+void on_all_cores(std::size_t count, const Unit& unit) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) unit(i);
+  };
+  std::vector<std::future<void>> others;
+  for (int core = 1; core < available_cores(); ++core) {
+    others.push_back(std::async(std::launch::async, work));
+  }
+  work();
+  for (std::future<void>& other : others) other.get();
+}
+
+}  // namespace
+
+const Model& Experiment::eager() {
+  if (!eager_) eager_ = lab.load({Mode::eager, Precision::float32}, 0);
+  return *eager_;
+}
+
+const Model& Experiment::model(const Subject& subject) {
+  if (subject == Subject{Mode::eager, Precision::float32}) return eager();
+  if (!model_ || !(loaded_ == subject)) {
+    unload();
+    model_ = lab.load(subject, 0);
+    loaded_ = subject;
+    const Forecaster tuned = forecaster(*model_, subject);  // max-autotune measures here
+  }
+  return *model_;
+}
+
+Forecaster Experiment::forecaster(const Subject& subject) {
+  return forecaster(model(subject), subject);
+}
+
+Forecaster Experiment::forecaster(const Model& model, const Subject& subject) const {
+  ForecasterOptions o = options.forecaster;
+  if (o.plan_cache_dir.empty() || o.plan_cache == CachePolicy::never) return Forecaster(model, o);
+  // `only` reads what `prefer` would read, and writes nothing.
+  const bool must = o.plan_cache == CachePolicy::only && subject == in_force();
+  o.plan_cache = CachePolicy::only;
+  try {
+    return Forecaster(model, o);
+  } catch (const Error& error) {
+    if (must || error.code() != "plan_cache_miss") throw;
+  }
+  o.plan_cache = CachePolicy::never;
+  return Forecaster(model, o);
+}
+
+void Experiment::unload() {
+  if (!model_) return;
+  model_.reset();
+  resident_after_unloading.push_back(lab.resident());
+}
+
+const std::vector<Case>& Experiment::cases() {
+  if (cases_.empty()) cases_ = make_cases(options, eager());
+  return cases_;
+}
+
+const std::vector<Record>& Experiment::eager_records() {
+  if (eager_records_.empty()) {
+    std::vector<Record> records;  // all or none, whatever is thrown
+    for (const Case& one : cases()) records.push_back(run_case(eager(), one, {}));
+    eager_records_ = std::move(records);
+  }
+  return eager_records_;
+}
+
+/// Everything that float64 is asked, since it is loaded once. The plain loops have no threads of
+/// their own and keep nothing, so that cases can be computed side by side.
+void Experiment::run_exact() {
+  if (!exact_records_.empty()) return;
+  const std::vector<Case>& all = cases();
+  const Windows& held = windows();
+  const Model exact = lab.load({Mode::planned, Precision::float64}, 0);
+  std::vector<Record> records(all.size());
+  std::vector<Forecast> forecasts;
+  on_all_cores(all.size() + 1, [&](std::size_t i) {
+    if (i == 0) {
+      Forecaster forecaster(exact);
+      forecasts = forecast_windows(forecaster, held);
+    } else if (all[i - 1].with_float64) {
+      records[i - 1] = run_case_beside_others(exact, all[i - 1]);
+    }
+  });
+  exact_windows_ = std::move(forecasts);
+  exact_records_ = std::move(records);
+}
+
+const std::vector<Record>& Experiment::exact_records() {
+  run_exact();
+  return exact_records_;
+}
+
+const std::vector<Forecast>& Experiment::exact_windows() {
+  run_exact();
+  return exact_windows_;
+}
+
+const Windows& Experiment::windows() {
+  if (windows_.all.empty()) {
+    windows_ = make_windows(options, static_cast<std::size_t>(eager().info().patch_size));
+  }
+  return windows_;
+}
+
+const std::vector<Forecast>& Experiment::eager_windows() {
+  if (eager_windows_.empty()) {
+    Forecaster forecaster(eager());
+    eager_windows_ = forecast_windows(forecaster, windows());
+  }
+  return eager_windows_;
+}
+
+void Experiment::start_second_process() {
+  second_ = std::async(std::launch::async, [this] { return lab.second_process(); });
+}
+
+const std::string& Experiment::second_process() {
+  if (second_.valid()) second_bits_ = second_.get();
+  return second_bits_;
+}
+
+std::string Experiment::isa() const {
+  return eager_ ? std::string(eager_->impl().net->backend().isa()) : std::string();
+}
+
+void Experiment::wait_for_second_process() const {
+  if (second_.valid()) second_.wait();
+}
+
+std::vector<Subject> Experiment::subjects() const {
+  std::vector<Subject> all;
+  for (const Mode mode : {Mode::planned, Mode::reduce_overhead, Mode::max_autotune}) {
+    all.push_back({mode, Precision::float32});
+  }
+  const bool cpu = options.load.backend == "cpu";
+  if (cpu && quick()) {
+    all.push_back({options.load.mode == Mode::eager ? Mode::reduce_overhead : options.load.mode,
+                   Precision::bfloat16});
+  } else if (cpu) {
+    for (const Mode mode :
+         {Mode::eager, Mode::planned, Mode::reduce_overhead, Mode::max_autotune}) {
+      all.push_back({mode, Precision::bfloat16});
+    }
+  }
+  // A narrow type in force is looked at wherever it runs. Float32 is in every mode already.
+  const Subject chosen = in_force();
+  const bool narrow =
+      chosen.precision == Precision::tf32 || chosen.precision == Precision::bfloat16;
+  if (narrow && std::find(all.begin(), all.end(), chosen) == all.end()) all.push_back(chosen);
+  return all;
+}
+
+std::size_t patch_of(const Model& model) {
+  return static_cast<std::size_t>(model.info().patch_size);
+}
+
+double ratio(double mine, double its) {
+  if (!std::isfinite(mine) || !std::isfinite(its)) return std::numeric_limits<double>::quiet_NaN();
+  return mine == its ? 1 : mine / its;
+}
+
+Check measured(std::string name, std::string measure, double value, double bound, std::string unit,
+               std::string why) {
+  Check c;
+  c.name = std::move(name);
+  c.measure = std::move(measure);
+  c.value = value;
+  c.bound = bound;
+  c.unit = std::move(unit);
+  c.why = std::move(why);
+  // Not `value > bound`: what is not a number must not hold.
+  c.verdict = std::isfinite(value) && value <= bound ? Verdict::holds : Verdict::fails;
+  return c;
+}
+
+std::vector<OwnedSeries> own_series(const Experiment& e, std::size_t steps, std::size_t most) {
+  std::vector<OwnedSeries> all;
+  for (const Series& s : e.options.data.first(std::min(most, e.options.data.size()))) {
+    all.push_back(cut(s, s.steps, steps));
+  }
+  if (!all.empty()) return all;
+  for (std::size_t i = 0; i < std::min<std::size_t>(most, 7); ++i) {
+    all.push_back(
+        made_series(400 + i, std::max<std::size_t>(steps - 37 * i % steps, 1), 1 + i % 2));
+  }
+  return all;
+}
+
+}  // namespace toto::verify

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/verify/history.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/input_file.h"
+#include "core/json.h"
+
+namespace toto::verify {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kFormat = "toto-forecasts 1";
+constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+
+struct Part {
+  const char* name;
+  std::vector<double> Parameters::*values;
+  bool components;  // [V][H][K], else [V][H]
+};
+constexpr Part kParts[] = {{"df", &Parameters::df, true},
+                           {"loc", &Parameters::loc, true},
+                           {"scale", &Parameters::scale, true},
+                           {"probability", &Parameters::probability, true},
+                           {"affine_loc", &Parameters::affine_loc, false},
+                           {"affine_scale", &Parameters::affine_scale, false}};
+
+[[noreturn]] void malformed(const std::string& path, const std::string& message) {
+  throw Error(ExitStatus::bad_data, "invalid_history", message, path,
+              "it is a file that toto verify --record has written");
+}
+
+RecordedSeries read_series(const nlohmann::json& json, const std::string& path) {
+  RecordedSeries s;
+  s.id = json.at("id").get<std::string>();
+  s.input = json.at("input").get<std::string>();
+  s.variates = json.at("variates").get<std::size_t>();
+  s.horizon = json.at("horizon").get<std::size_t>();
+  s.parameters.components = json.at("components").get<std::size_t>();
+  const std::size_t cells = s.variates * s.horizon;
+  for (const Part& part : kParts) {
+    s.parameters.*part.values = json.at(part.name).get<std::vector<double>>();
+    if ((s.parameters.*part.values).size() !=
+        (part.components ? cells * s.parameters.components : cells)) {
+      malformed(path, std::string("the length of ") + part.name + " does not fit the sizes");
+    }
+  }
+  return s;
+}
+
+}  // namespace
+
+std::string encode_history(const History& history) {
+  ordered_json settings = ordered_json::array();
+  for (const auto& [name, value] : history.settings) {
+    settings.push_back({{"name", name}, {"value", value}});
+  }
+  ordered_json series = ordered_json::array();
+  for (const RecordedSeries& s : history.series) {
+    ordered_json one = {{"id", s.id},
+                        {"input", s.input},
+                        {"variates", s.variates},
+                        {"horizon", s.horizon},
+                        {"components", s.parameters.components}};
+    for (const Part& part : kParts) one[part.name] = s.parameters.*part.values;
+    series.push_back(std::move(one));
+  }
+  const ordered_json all = {{"format", kFormat},      {"program", history.program},
+                            {"model", history.model}, {"model_hash", history.model_hash},
+                            {"settings", settings},   {"series", series}};
+  return all.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+History read_history(const std::string& path) {
+  const nlohmann::json json =
+      parse_json(read_text_file(path, kMaxBytes, ExitStatus::bad_data), ExitStatus::bad_data, path);
+  History history;
+  try {
+    if (json.at("format") != kFormat) malformed(path, "another format");
+    history.program = json.at("program").get<std::string>();
+    history.model = json.at("model").get<std::string>();
+    history.model_hash = json.at("model_hash").get<std::string>();
+    for (const nlohmann::json& line : json.at("settings")) {
+      history.settings.emplace_back(line.at("name").get<std::string>(),
+                                    line.at("value").get<std::string>());
+    }
+    for (const nlohmann::json& one : json.at("series")) {
+      history.series.push_back(read_series(one, path));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    malformed(path, error.what());
+  }
+  return history;
+}
+
+Drift drift(const RecordedSeries& now, const RecordedSeries& before) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  Drift d;
+  const std::size_t k = before.parameters.components;
+  if (now.variates != before.variates || now.horizon != before.horizon ||
+      now.parameters.components != k) {
+    return {kNone, 0, 0};
+  }
+  for (const Part& part : kParts) {
+    const std::vector<double>& a = now.parameters.*part.values;
+    const std::vector<double>& b = before.parameters.*part.values;
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      const std::size_t cell = part.components ? i / k : i;
+      // Scaled parameters are in units of the scale already; the scaler's own are not.
+      const double unit = part.components ? 1 : before.parameters.affine_scale[cell];
+      double error = std::abs(a[i] - b[i]) / (unit + std::abs(b[i]));
+      if (!std::isfinite(error)) error = kNone;
+      if (error > d.largest) d = {error, cell / before.horizon, cell % before.horizon};
+    }
+  }
+  return d;
+}
+
+}  // namespace toto::verify

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report as a page of text: the verdict first, then what failed, then every check.
+#include <fmt/format.h>
+
+#include "core/printable.h"
+#include "tools/verify/report_text.h"
+
+namespace toto {
+namespace verify {
+namespace {
+
+/// Text in a cell of a table.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : to_utf8(printable(text))) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string row(const std::vector<std::string>& cells) {
+  std::string line = "|";
+  for (const std::string& one : cells) {
+    line += ' ';
+    line += cell(one);
+    line += " |";
+  }
+  return line + "\n";
+}
+
+std::string table(const std::vector<std::string>& columns,
+                  const std::vector<std::vector<std::string>>& rows) {
+  std::string text = row(columns) + "|";
+  for (std::size_t i = 0; i < columns.size(); ++i) text += "---|";
+  text += '\n';
+  for (const auto& cells : rows) text += row(cells);
+  return text;
+}
+
+std::string markdown(const VerifyReport& report) {
+  std::string text = fmt::format("# {}\n\n**{}**\n\n", report_title(report), summary(report));
+  text += table({"", ""}, head_rows(report));
+  text += "\n## Groups\n\n" + table(kGroupColumns, group_rows(report));
+  const auto attention = attention_rows(report);
+  if (!attention.empty()) {
+    text += "\n## What needs attention\n\n" + table(kAttentionColumns, attention);
+  }
+  for (const std::string& group : groups(report)) {
+    text += fmt::format("\n## {}\n\n", heading(group)) +
+            table(kCheckColumns, check_rows(report, group));
+  }
+  for (const VerifyTable& t : report.tables) {
+    text +=
+        fmt::format("\n## {}\n\n{}\n\n", cell(t.title), cell(t.note)) + table(t.columns, t.rows);
+  }
+  text += "\n## Environment\n\n" + table({"", ""}, environment_rows(report));
+  text += "\n## How to reproduce\n\nThe whole report: `" + cell(report.command) +
+          "`. One line of it, where the verdict is then that of a part and never a pass:\n\n" +
+          table({"check", "command"}, reproduce_rows(report));
+  return text;
+}
+
+}  // namespace
+}  // namespace verify
+
+std::string verify_markdown(const VerifyReport& report) { return verify::markdown(report); }
+
+}  // namespace toto

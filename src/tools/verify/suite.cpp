@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a suite so that nothing can be left out unseen: an item that throws, or measures nothing, is
+// a check that could not run.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <new>
+
+#include "core/stopwatch.h"
+#include "models/model_impl.h"
+#include "tools/verify/groups.h"
+
+namespace toto {
+namespace verify {
+namespace {
+
+constexpr const char* kSecondProcess = "another process";
+
+Check could_not_run(const Item& item, std::string_view why) {
+  Check c;
+  c.name = item.name.empty() ? item.group : item.name;
+  c.measure = "nothing: the check could not run";
+  c.value = std::nan("");
+  c.verdict = Verdict::could_not_run;
+  c.why = why;
+  return c;
+}
+
+std::vector<Check> attempt(const Item& item, Experiment& e) {
+  try {
+    std::vector<Check> checks = item.run(e);
+    if (checks.empty()) return {could_not_run(item, "nothing was measured")};
+    for (Check& c : checks) c.name = item.name.empty() ? c.name : item.name + ": " + c.name;
+    return checks;
+  } catch (const Error& error) {
+    if (error.status() == ExitStatus::interrupted) throw;
+    return {could_not_run(item, error.what())};
+  } catch (const std::bad_alloc&) {
+    return {could_not_run(item, "not enough memory")};
+  } catch (const std::exception& error) {
+    return {could_not_run(item, error.what())};
+  }
+}
+
+std::string title_of(const Item& item) {
+  return item.name.empty() ? item.group : item.group + ": " + item.name;
+}
+
+std::string now_in_utc() {
+  const auto now = std::chrono::system_clock::now();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
+}
+
+}  // namespace
+
+std::vector<Item> items_of(const Experiment& e) {
+  std::vector<Item> items;
+  const auto add = [&](std::string group, std::string name, auto run) {
+    items.push_back({std::move(group), std::move(name), std::move(run)});
+  };
+  const Subject eager{Mode::eager, Precision::float32};
+  add("environment", "", environment);
+  add("correctness", "eager against float64", eager_is_exact);
+  std::vector<Subject> all = e.subjects();
+  all.insert(all.begin(), eager);
+  // What is looked at more closely: what is to be deployed.
+  const bool covered = std::find(all.begin(), all.end(), e.in_force()) != all.end();
+  const Subject chosen =
+      covered ? e.in_force() : Subject{Mode::reduce_overhead, Precision::float32};
+  if (!covered) {
+    add("environment", "mode in force", [](Experiment& x) -> std::vector<Check> {
+      throw Error(ExitStatus::verification_failed, "not_covered",
+                  x.in_force().label() + " is in force, and this suite does not run it");
+    });
+  }
+  for (const Subject& s : all) {
+    const std::string label = s.label();
+    if (!(s == eager)) {
+      add("correctness", label, [s](Experiment& x) { return mode_is_eager(x, s); });
+    }
+    add("determinism", label, [s](Experiment& x) { return same_bits_again(x, s); });
+    add("accuracy", label, [s](Experiment& x) { return walk_forward(x, s); });
+    if (!e.quick() || s == chosen) {
+      add("determinism", label, [s](Experiment& x) { return same_bits_by_threads(x, s); });
+    }
+    if (s == chosen) add("accuracy", label, [s](Experiment& x) { return sampling_noise(x, s); });
+    if (s.mode != Mode::eager) {
+      add("performance", label, [s](Experiment& x) { return speed(x, s); });
+      add("stability", label, [s](Experiment& x) { return nothing_is_built(x, s); });
+    }
+    add("stability", label, [s](Experiment& x) { return odd_inputs(x, s); });
+    add("stability", label, [s](Experiment& x) { return memory_is_flat(x, s); });
+    if (!(s == chosen)) continue;
+    if (!e.options.against.empty()) {
+      add("history", "against", [s](Experiment& x) { return compare_history(x, s); });
+    }
+    if (!e.options.record.empty()) {
+      add("history", "record", [s](Experiment& x) { return record_history(x, s); });
+    }
+  }
+  add("determinism", kSecondProcess, same_in_another_process);
+  add("stability", "", memory_returns);
+  for (const std::string& folder : e.options.golden) {
+    add("golden", folder, [folder](Experiment& x) { return golden(x, folder); });
+  }
+  if (e.options.suite == Suite::soak) {
+    add("stability", e.in_force().label(),
+        [s = e.in_force()](Experiment& x) { return soak(x, s); });
+  }
+  // Last, when it is known whether all is well.
+  if (!e.options.record.empty()) add("history", "record", leave_record);
+  return items;
+}
+
+VerifyReport run_items(Experiment& e, const std::vector<Item>& items) {
+  const auto begun = std::chrono::steady_clock::now();
+  const VerifyOptions& options = e.options;
+  VerifyReport report;
+  report.suite = options.suite;
+  report.command = options.command;
+  report.started = now_in_utc();
+  describe_environment(e, report);
+  if (std::any_of(items.begin(), items.end(),
+                  [](const Item& item) { return item.name == kSecondProcess; })) {
+    e.start_second_process();  // beside float64, which has one thread
+  }
+  VerifyTable time{"Where the time went", "Seconds for each item.", {"item", "seconds"}, {}};
+  std::size_t done = 0;
+  for (const Item& item : items) {
+    const std::string title = title_of(item);
+    if (options.progress && !options.progress(done++, items.size(), title)) {
+      throw Error(ExitStatus::interrupted, "interrupted", "stopped before it was done");
+    }
+    double seconds = 0;
+    std::vector<Check> checks;
+    {
+      const Stopwatch watch(seconds);
+      checks = attempt(item, e);
+    }
+    time.rows.push_back({title, fmt::format("{:.1f}", seconds)});
+    for (Check& check : checks) {
+      check.group = item.group;
+      e.failed = e.failed || !check.holds();
+      check.reproduce = fmt::format("{} --only '{}'", options.command, title);
+      report.checks.push_back(std::move(check));
+    }
+  }
+  for (auto& [key, table] : e.tables) report.tables.push_back(std::move(table));
+  report.tables.push_back(std::move(time));
+  if (const std::string isa = e.isa(); !isa.empty()) {
+    report.environment.emplace_back("instruction set", isa);
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return report;
+}
+
+VerifyReport run_suite(const VerifyOptions& options, const Laboratory& laboratory) {
+  Experiment e(options, laboratory);
+  std::vector<Item> items = items_of(e);
+  std::erase_if(items, [&](const Item& item) {
+    return title_of(item).find(options.only) == std::string::npos;
+  });
+  VerifyReport report = run_items(e, items);
+  report.partial = !options.only.empty();
+  return report;
+}
+
+}  // namespace verify
+
+bool VerifyReport::holds() const {
+  return !partial && !checks.empty() &&
+         std::all_of(checks.begin(), checks.end(), [](const Check& c) { return c.holds(); });
+}
+
+ExitStatus VerifyReport::status() const {
+  return holds() ? ExitStatus::ok : ExitStatus::verification_failed;
+}
+
+VerifyReport verify_suite(const VerifyOptions& options) {
+  const verify::Laboratory laboratory(options);
+  return verify::run_suite(options, laboratory);
+}
+
+std::string verify_bits(const VerifyOptions& options) {
+  const verify::Laboratory laboratory(options);
+  verify::Experiment e(options, laboratory);
+  return verify::bits_of_all(e);
+}
+
+std::string_view word(Suite suite) {
+  switch (suite) {
+    case Suite::quick:
+      return "quick";
+    case Suite::full:
+      return "full";
+    case Suite::soak:
+      return "soak";
+  }
+  return "?";
+}
+
+std::string_view word(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::holds:
+      return "holds";
+    case Verdict::warning:
+      return "warning";
+    case Verdict::fails:
+      return "fails";
+    case Verdict::could_not_run:
+      return "could not run";
+  }
+  return "?";
+}
+
+}  // namespace toto

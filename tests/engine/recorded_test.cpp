@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forecasts that are recorded and played: the bits of the operations one by one, a recording for
+// each shape, and what the counters say of it. The device is the CPU (recording_backend.h).
+#include <gmock/gmock.h>
+
+#include "support/recording_backend.h"
+#include "support/requests.h"
+
+namespace toto {
+namespace {
+
+using test::expect_same;
+using test::many;
+using test::odd_model_on;
+using test::OwnedSeries;
+using test::RecordingBackend;
+using test::six_samples;
+using test::views;
+using test::wave;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class Recorded : public testing::Test {
+ protected:
+  std::shared_ptr<RecordingBackend> device_ = std::make_shared<RecordingBackend>();
+  Model model_{odd_model_on(device_)};
+  Model plain_{odd_model_on(make_backend({}))};  // operation by operation
+};
+
+TEST_F(Recorded, ForecastsHaveTheBitsOfOperationByOperation) {
+  const auto owned = many(9);
+  Forecaster played(model_), expected(plain_);
+  std::uint64_t calls = 0;
+  const auto compare = [&](const ForecastOptions& o) {
+    const auto a = played.forecast(views(owned), o);
+    const auto b = expected.forecast(views(owned), o);
+    for (std::size_t i = 0; i < owned.size(); ++i) {
+      expect_same(a[i], b[i]);
+      EXPECT_EQ(a[i].median, b[i].median);
+    }
+    EXPECT_EQ(played.counters().graph_replays, ++calls);
+  };
+  for (const std::size_t horizon : {3U, 8U, 20U, 27U}) {
+    for (const QuantilesFrom from : {QuantilesFrom::automatic, QuantilesFrom::samples}) {
+      ForecastOptions o = six_samples(horizon);
+      o.quantiles_from = from;
+      compare(o);
+      o.keep_samples = false;
+      o.levels = {0.05F, 0.5F, 0.7F, 0.99F};
+      o.seed = 77;
+      compare(o);
+    }
+    ForecastOptions o = six_samples(horizon);
+    o.keep_samples = false;
+    o.mean_only = true;
+    compare(o);
+  }
+  EXPECT_EQ(played.counters().graph_fallbacks, 0U);
+  EXPECT_EQ(played.counters().splits, 0U);
+}
+
+TEST_F(Recorded, TrajectoriesInSeveralPassesAreTheSame) {
+  ForecasterOptions little;
+  little.memory_limit = 1'000'000;
+  Forecaster played(model_, little), expected(plain_);
+  const std::vector<OwnedSeries> owned = {wave(1, 60, 2)};
+  ForecastOptions o = six_samples();
+  o.num_samples = 500;
+  expect_same(played.forecast(views(owned), o).front(), expected.forecast(views(owned), o).front());
+  EXPECT_EQ(played.counters().graph_replays, 1U);
+  EXPECT_EQ(played.counters().graph_fallbacks, 0U);
+  EXPECT_LE(played.counters().working_bytes, little.memory_limit);
+  EXPECT_GT(expected.counters().working_bytes, little.memory_limit);
+}
+
+TEST_F(Recorded, CovariatesAreInjected) {
+  test::expect_unknown_covariates_are_forecast(model_, six_samples());
+  OwnedSeries known = wave(5, 50, 3);
+  known.exogenous = 1;
+  known.future.assign(20, 3.0F);
+  Forecaster played(model_), expected(plain_);
+  expect_same(played.forecast(views({known}), six_samples()).front(),
+              expected.forecast(views({known}), six_samples()).front());
+}
+
+TEST_F(Recorded, AShapeIsRecordedOnce) {
+  Forecaster played(model_), expected(plain_);
+  const auto forecast = [&](const OwnedSeries& series, std::uint64_t seed) {
+    ForecastOptions o = six_samples();
+    o.seed = seed;
+    expect_same(played.forecast(views({series}), o).front(),
+                expected.forecast(views({series}), o).front());
+  };
+  forecast(wave(1, 64), 1);
+  const Counters first = played.counters();
+  EXPECT_EQ(first.graph_captures, 1U);
+  EXPECT_GT(first.graph_launches, 10U);
+  // Other values, seeds, names, and lengths of the same bucket.
+  forecast(wave(2, 64), 2);
+  forecast(wave(3, 61), 3);
+  forecast(wave(4, 57), 4);
+  EXPECT_EQ(played.counters().graph_captures, 1U);
+  EXPECT_EQ(played.counters().graph_replays, 4U);
+  EXPECT_EQ(played.counters().allocations, first.allocations);
+  forecast(wave(5, 640), 5);
+  EXPECT_EQ(played.counters().graph_captures, 2U);
+}
+
+TEST_F(Recorded, NoMoreThanMaxPlansAreKept) {
+  std::vector<std::string> log;
+  ForecasterOptions few;
+  few.max_plans = 2;
+  few.plan_log = [&](std::string_view line) { log.emplace_back(line); };
+  {
+    Forecaster forecaster(model_, few);
+    const std::vector<OwnedSeries> owned = {wave(1, 64)};
+    const auto forecast = [&](std::size_t samples) {
+      ForecastOptions o = six_samples();
+      o.num_samples = samples;
+      (void)forecaster.forecast(views(owned), o);
+      return forecaster.counters().graph_captures;
+    };
+    EXPECT_EQ(forecast(7), 1U);
+    EXPECT_EQ(forecast(6), 2U);  // in the same plan
+    EXPECT_EQ(forecast(7), 2U);
+    EXPECT_THAT(log, Not(Contains(HasSubstr("graph evicted"))));
+    EXPECT_EQ(forecast(5), 3U);  // that of 6 goes, it was used before that of 7
+    EXPECT_THAT(log, Contains(HasSubstr("graph evicted")));
+    EXPECT_EQ(forecast(7), 3U);
+    EXPECT_EQ(forecast(6), 4U);
+    EXPECT_EQ(device_->mirrors(), 2 * 2);
+  }
+  EXPECT_EQ(device_->mirrors(), 0);
+}
+
+TEST_F(Recorded, StrictCountersTellOfCapturesAndFallbacksAfterWarmUp) {
+  std::vector<std::string> told;
+  ForecasterOptions strict;
+  strict.strict_counters = true;
+  strict.warning = [&](std::string_view line) { told.emplace_back(line); };
+  Forecaster forecaster(model_, strict);
+  const WarmupShape shape{100, 20, 1, 1};
+  ForecastOptions o = six_samples();
+  forecaster.warm_up({&shape, 1}, o);
+  const std::vector<OwnedSeries> owned = {wave(1, 100)};
+  (void)forecaster.forecast(views(owned), o);
+  EXPECT_THAT(told, IsEmpty());
+  o.num_samples = 5;  // the same plan, another recording
+  (void)forecaster.forecast(views(owned), o);
+  EXPECT_THAT(told, Contains(HasSubstr("after warm-up: 1 graph captures")));
+  told.clear();
+  o.keep_parameters = true;
+  (void)forecaster.forecast(views(owned), o);
+  EXPECT_THAT(told, Contains(HasSubstr("after warm-up: 1 graph fallbacks")));
+}
+
+TEST_F(Recorded, HostReadsAreOfOneForecaster) {
+  const std::vector<OwnedSeries> owned = {wave(1, 100)};
+  Forecaster recorded(model_), unrecorded(model_);
+  (void)recorded.forecast(views(owned), six_samples());
+  EXPECT_EQ(recorded.counters().host_reads, 0U);
+  ForecastOptions o = six_samples();
+  o.keep_parameters = true;
+  (void)unrecorded.forecast(views(owned), o);
+  EXPECT_GT(unrecorded.counters().host_reads, 0U);
+  (void)recorded.forecast(views(owned), six_samples());
+  EXPECT_EQ(recorded.counters().host_reads, 0U);
+}
+
+TEST_F(Recorded, WhatCannotBeRecordedHasTheSameBitsAndAReason) {
+  struct Case {
+    std::function<void(ForecastOptions&)> change;
+    const char* why;
+  };
+  const std::vector<Case> cases = {
+      {[](ForecastOptions& o) { o.keep_parameters = true; }, "parameters are kept"},
+      {[](ForecastOptions& o) { o.num_samples = 1001; }, "too many samples"},
+      {[](ForecastOptions& o) { o.horizon = 65 * 8; }, "too many patches"}};
+  const auto owned = many(3);
+  for (const Case& c : cases) {
+    std::vector<std::string> log;
+    ForecasterOptions logged;
+    logged.plan_log = [&](std::string_view line) { log.emplace_back(line); };
+    Forecaster forecaster(model_, logged), expected(plain_);
+    ForecastOptions o = six_samples();
+    c.change(o);
+    const auto a = forecaster.forecast(views(owned), o);
+    const auto b = expected.forecast(views(owned), o);
+    for (std::size_t i = 0; i < owned.size(); ++i) expect_same(a[i], b[i]);
+    EXPECT_GT(forecaster.counters().graph_fallbacks, 0U) << c.why;
+    EXPECT_EQ(forecaster.counters().graph_captures, 0U) << c.why;
+    EXPECT_THAT(log, Contains(HasSubstr(c.why)));
+  }
+}
+
+// Recordings of other shapes are given up before trajectories are split, whichever of a recording's
+// two allocations finds no memory.
+TEST_F(Recorded, WithoutMemoryForOneMoreTheOthersGo) {
+  for (const int most : {2, 3}) {
+    Forecaster forecaster(model_), expected(plain_);
+    const std::vector<OwnedSeries> first = {wave(1, 640)}, second = {wave(2, 64)};
+    (void)forecaster.forecast(views(first), six_samples());
+    int refused = 0;
+    device_->on_mirror = [&] {
+      if (device_->mirrors() < most) return;
+      ++refused;
+      throw std::bad_alloc();
+    };
+    expect_same(forecaster.forecast(views(second), six_samples()).front(),
+                expected.forecast(views(second), six_samples()).front());
+    EXPECT_EQ(refused, 1);
+    EXPECT_EQ(forecaster.counters().graph_captures, 2U);
+    EXPECT_EQ(device_->mirrors(), 2);
+    expect_same(forecaster.forecast(views(first), six_samples()).front(),
+                expected.forecast(views(first), six_samples()).front());
+    EXPECT_EQ(refused, 2);
+    EXPECT_EQ(forecaster.counters().graph_captures, 3U);
+    EXPECT_EQ(forecaster.counters().splits, 0U);
+    EXPECT_EQ(forecaster.counters().graph_fallbacks, 0U);
+    device_->on_mirror = {};
+  }
+}
+
+TEST_F(Recorded, WhatFailsWhileItIsPlayedIsAnErrorAndNotTheEnd) {
+  Forecaster forecaster(model_);
+  const std::vector<OwnedSeries> owned = {wave(1, 64)};
+  const auto before = forecaster.forecast(views(owned), six_samples()).front();
+  device_->on_play = [] { throw Error(ExitStatus::internal, "device_failed", "it has stopped"); };
+  try {
+    (void)forecaster.forecast(views(owned), six_samples());
+    FAIL() << "nothing was played";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "device_failed");
+  }
+  device_->on_play = {};
+  expect_same(forecaster.forecast(views(owned), six_samples()).front(), before);
+  EXPECT_EQ(forecaster.counters().graph_captures, 1U);
+}
+
+}  // namespace
+}  // namespace toto

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+// One check for each operation of the seam: a backend against the reference backend on the same
+// made-up inputs. Each returns what is wrong, or nothing. Bounds follow from sizes: u = 2^-24 is
+// one rounding, and a sum of n products, in whatever order, is off by at most about n u sum |a b|.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "support/differential.h"
+
+namespace toto::differential {
+
+/// What a backend rounds the operands of its products to.
+enum class Rounds { nothing, to_bf16, to_tf32 };
+
+struct Subject {
+  Backend& backend;
+  Backend& exact;   // the reference in float64
+  Backend& single;  // the reference in float32: for what must agree in every bit
+  Rounds rounds = Rounds::nothing;
+};
+
+inline std::unique_ptr<float[]> copy_of(const std::vector<float>& values) {
+  auto copy = std::make_unique<float[]>(values.size());
+  std::copy(values.begin(), values.end(), copy.get());
+  return copy;
+}
+
+struct LinearCase {
+  std::int32_t rows, in, out;
+  std::int32_t asked;  // outputs, the first of `out`
+  Epilogue use;
+  std::vector<float> weights, bias, x, before;
+};
+
+inline std::vector<double> linear_on(Backend& be, const LinearCase& c) {
+  Matrix m = be.upload_matrix(copy_of(c.weights), c.out, c.in, c.bias, c.use);
+  m.out = c.asked;
+  const Memory x(be, c.x);
+  const Memory y(be, c.before);
+  be.linear(m, x.at(), y.at(), c.rows, c.use);
+  return y.read();
+}
+
+/// `error`: of a sum, relative to magnitude(row, output), the sum of what it is made of.
+template <typename Magnitude>
+std::vector<double> linear_bound(const LinearCase& c, double error, const Magnitude& magnitude,
+                                 const std::vector<double>& expected) {
+  const std::int32_t columns = c.use == Epilogue::gated ? c.asked / 2 : c.asked;
+  std::vector<double> bound;
+  for (std::int32_t row = 0; row < c.rows; ++row) {
+    for (std::int32_t o = 0; o < columns; ++o) {
+      const double e = error * magnitude(row, o) + 1e-30;
+      const double now = std::abs(expected[row * columns + o]);
+      if (c.use == Epilogue::gated) {  // |silu'| <= 1.1, |silu(x)| <= |x|
+        const double ev = error * magnitude(row, columns + o);
+        bound.push_back(1.1 * e * (magnitude(row, columns + o) + ev) + magnitude(row, o) * ev +
+                        8 * kUlp * now);
+      } else {
+        bound.push_back(e + 2 * kUlp * (now + std::abs(c.before[row * columns + o])));
+      }
+    }
+  }
+  return bound;
+}
+
+inline std::string check_linear(Dice& dice, const Subject& s) {
+  LinearCase c{};
+  c.rows = dice.integer(1, dice.coin() ? 150 : 9);
+  c.in = dice.integer(1, dice.coin() ? 200 : 20);
+  c.use = static_cast<Epilogue>(dice.integer(0, 2));
+  std::int32_t width = dice.integer(1, dice.coin() ? 200 : 20);
+  if (dice.coin()) {  // fours are what tensor cores take in float32
+    c.in = (c.in + 3) / 4 * 4;
+    width = (width + 3) / 4 * 4;
+  }
+  const std::int32_t parts = c.use == Epilogue::gated ? 2 : 1;
+  c.out = parts * width;
+  c.asked = c.use == Epilogue::gated ? c.out : dice.integer(1, c.out);
+  c.weights = dice.values(static_cast<std::size_t>(c.out) * c.in, 1.0F);
+  if (dice.coin()) c.bias = dice.values(static_cast<std::size_t>(c.out), 1.0F);
+  c.x = dice.values(static_cast<std::size_t>(c.rows) * c.in, dice.coin() ? 1.0F : 100.0F);
+  const std::int32_t columns = c.asked / parts;
+  c.before = dice.values(static_cast<std::size_t>(c.rows) * columns, 1.0F);
+
+  const std::vector<double> got = linear_on(s.backend, c);
+  const bool fours = c.in % 4 == 0 && c.out % 4 == 0;  // other sizes tf32 leaves as they are
+  if (s.rounds == Rounds::to_bf16 || (s.rounds == Rounds::to_tf32 && fours)) {
+    const auto rounded = s.rounds == Rounds::to_bf16 ? to_bf16_value : to_tf32_value;
+    for (float& w : c.weights) w = rounded(w);
+    for (float& x : c.x) x = rounded(x);
+  }
+  const std::vector<double> expected = linear_on(s.exact, c);
+
+  const auto magnitude = [&](std::int32_t row, std::int32_t o) {
+    double sum = c.bias.empty() ? 0 : std::abs(c.bias[o]);
+    for (std::int32_t k = 0; k < c.in; ++k) {
+      sum += std::abs(static_cast<double>(c.weights[o * c.in + k]) * c.x[row * c.in + k]);
+    }
+    return sum;
+  };
+  // Two roundings for each k: not every instruction set fuses them.
+  const auto bound = linear_bound(c, (2 * c.in + 4) * kUlp, magnitude, expected);
+  return compare("linear", got, expected, bound);
+}
+
+inline std::string check_rms_norm(Dice& dice, const Subject& s) {
+  const std::int32_t rows = dice.integer(1, 70);
+  const std::int32_t dim = dice.integer(1, dice.coin() ? 800 : 40);
+  const auto x = dice.values(static_cast<std::size_t>(rows) * dim, dice.coin() ? 1.0F : 1e-4F);
+  const auto scale = dice.values(static_cast<std::size_t>(dim), 2.0F);
+  const auto on = [&](Backend& be) {
+    const Memory from(be, x);
+    const Memory gain(be, scale);
+    const Memory to(be, x.size());
+    be.rms_norm(from.at(), gain.at(), to.at(), rows, dim);
+    return to.read();
+  };
+  const auto expected = on(s.exact);
+  std::vector<double> bound;
+  for (const double y : expected) bound.push_back((dim + 8) * kUlp * std::abs(y));
+  return compare("rms_norm", on(s.backend), expected, bound);
+}
+
+inline std::string check_norm_linear(Dice& dice, const Subject& s) {
+  LinearCase c{};
+  c.rows = dice.integer(1, dice.coin() ? 70 : 9);
+  c.in = dice.coin() ? 768 : 4 * dice.integer(1, 20);  // the width that has kernels of its own
+  c.use = static_cast<Epilogue>(dice.integer(0, 2));
+  c.out = c.asked = 8 * dice.integer(1, 6);
+  const std::int32_t columns = c.use == Epilogue::gated ? c.out / 2 : c.out;
+  c.weights = dice.values(static_cast<std::size_t>(c.out) * c.in, 1.0F);
+  if (dice.coin()) c.bias = dice.values(static_cast<std::size_t>(c.out), 1.0F);
+  c.x = dice.values(static_cast<std::size_t>(c.rows) * c.in, dice.coin() ? 1.0F : 1e-4F);
+  c.before = dice.values(static_cast<std::size_t>(c.rows) * columns, 1.0F);
+  const auto gain = dice.values(static_cast<std::size_t>(c.in), 2.0F);
+  const auto on = [&](Backend& be) {
+    const Matrix m = be.upload_matrix(copy_of(c.weights), c.out, c.in, c.bias, c.use);
+    const Memory x(be, c.x);
+    const Memory gains(be, gain);
+    const Memory normed(be, c.x.size() + static_cast<std::size_t>(c.rows));
+    const Memory y(be, c.before);
+    be.norm_linear(x.at(), gains.at(), normed.at(), m, y.at(), c.rows, c.use);
+    return y.read();
+  };
+  const auto expected = on(s.exact);
+
+  std::vector<double> inverse;  // of the root of each row
+  for (std::int32_t row = 0; row < c.rows; ++row) {
+    double squares = 0;
+    for (std::int32_t k = 0; k < c.in; ++k) {
+      squares += static_cast<double>(c.x[row * c.in + k]) * c.x[row * c.in + k];
+    }
+    inverse.push_back(1 / std::sqrt(squares / c.in + 1e-8));
+  }
+  const auto magnitude = [&](std::int32_t row, std::int32_t o) {
+    double sum = 0;
+    for (std::int32_t k = 0; k < c.in; ++k) {
+      sum += std::abs(static_cast<double>(c.weights[o * c.in + k]) * c.x[row * c.in + k] * gain[k]);
+    }
+    return sum * inverse[row] + (c.bias.empty() ? 0 : std::abs(c.bias[o]));
+  };
+  // The sum and the sum of squares, a few roundings of each term, and of its two operands: by
+  // 2^-8 in bfloat16, 2^-11 in tf32.
+  const double operands = s.rounds == Rounds::to_bf16   ? 0x1.1p-7
+                          : s.rounds == Rounds::to_tf32 ? 0x1.1p-10
+                                                        : 0;
+  const auto bound = linear_bound(c, (3 * c.in + 16) * kUlp + operands, magnitude, expected);
+  return compare("norm_linear", on(s.backend), expected, bound);
+}
+
+/// What attention and rotation share: a batch, queries, keys and values, caches.
+struct AttentionCase {
+  std::int32_t heads, d;
+  MadeBatch made;
+  std::vector<float> qkv, keys, values, cosine, sine, factor;
+};
+
+inline AttentionCase make_attention(Dice& dice) {
+  AttentionCase c;
+  c.heads = dice.integer(1, 3);
+  c.d = 2 * dice.integer(1, dice.coin() ? 33 : 9);
+  if (dice.integer(0, 15) == 0) c.d = 258;
+  c.made = make_batch(dice, c.heads, c.d);
+  const float scale = dice.coin() ? 1.0F : 4.0F;
+  c.qkv = dice.values(static_cast<std::size_t>(c.made.batch.rows) * 3 * c.heads * c.d, scale);
+  c.keys = dice.values(static_cast<std::size_t>(c.made.kv), scale);
+  c.values = dice.values(static_cast<std::size_t>(c.made.kv), scale);
+  const auto table = static_cast<std::size_t>(c.made.positions) * c.d / 2;
+  c.cosine = dice.values(table, 1.0F);
+  c.sine = dice.values(table, 1.0F);
+  c.factor = dice.values(2 * table, 1.0F);
+  for (float& f : c.factor) f = 1.5F + 0.5F * std::tanh(f);  // as xPos factors: of either side of 1
+  return c;
+}
+
+struct KvMemory {
+  Memory keys, values;
+  KvMemory(Backend& be, const AttentionCase& c) : keys(be, c.keys), values(be, c.values) {}
+  [[nodiscard]] KvLayer layer() const { return {keys.at(), values.at()}; }
+};
+
+inline std::string check_rotary_append(Dice& dice, const Subject& s) {
+  const AttentionCase c = make_attention(dice);
+  struct Result {
+    std::vector<double> qkv, keys, values;
+  };
+  const auto on = [&](Backend& be) {
+    const Memory qkv(be, c.qkv);
+    const KvMemory kv(be, c);
+    const Memory cosine(be, c.cosine);
+    const Memory sine(be, c.sine);
+    const Memory factor(be, c.factor);
+    be.rotary_append(c.made.batch, {cosine.at(), sine.at(), factor.at(), c.made.positions},
+                     qkv.at(), kv.layer(), c.heads, c.d);
+    return Result{qkv.read(), kv.keys.read(), kv.values.read()};
+  };
+  Result got = on(s.backend);
+  Result expected = on(s.exact);
+  // Whether the keys in qkv are rotated as well is the backend's affair.
+  const std::size_t width = static_cast<std::size_t>(c.heads) * c.d;
+  for (std::size_t i = 0; i < got.qkv.size(); ++i) {
+    if (i / width % 3 == 1) got.qkv[i] = expected.qkv[i] = 0;
+  }
+  // Factors are 1 to 2, so |q'| <= 2 (|a| + |b|) with table entries of up to 8.
+  double largest = 0;
+  for (const float v : c.qkv) largest = std::max<double>(largest, std::abs(v));
+  const double size = 2 * 2 * 8 * largest * 6 * kUlp;
+  std::string wrong = compare("rotary_append queries", got.qkv, expected.qkv,
+                              std::vector<double>(got.qkv.size(), size));
+  if (wrong.empty()) {
+    wrong = compare("rotary_append keys", got.keys, expected.keys,
+                    std::vector<double>(got.keys.size(), size));
+  }
+  if (wrong.empty()) wrong = compare_bits("rotary_append values", got.values, expected.values);
+  return wrong;
+}
+
+/// Logits are off by at most `e`, so each weight by a factor of exp(2 e); the weights sum to 1.
+inline double attention_bound(const AttentionCase& c, std::int64_t keys) {
+  const auto largest_row = [&](const std::vector<float>& rows) {
+    double largest = 0;
+    for (std::size_t i = 0; i + c.d <= rows.size(); i += c.d) {
+      double squares = 0;
+      for (std::int32_t e = 0; e < c.d; ++e)
+        squares += static_cast<double>(rows[i + e]) * rows[i + e];
+      largest = std::max(largest, std::sqrt(squares));
+    }
+    return largest;
+  };
+  double value = 0;
+  for (const auto* rows : {&c.qkv, &c.values}) {
+    for (const float v : *rows) value = std::max<double>(value, std::abs(v));
+  }
+  const double row = largest_row(c.qkv);
+  const double logit = row * std::max(row, largest_row(c.keys)) / std::sqrt(c.d);
+  return value *
+         (std::expm1(2 * (c.d + 8) * kUlp * logit) + (static_cast<double>(keys) + 30) * 2 * kUlp);
+}
+
+inline std::string check_time_attention(Dice& dice, const Subject& s) {
+  const AttentionCase c = make_attention(dice);
+  const bool last_only = dice.coin();
+  const std::int32_t out_rows = last_only ? c.made.batch.lanes : c.made.batch.rows;
+  const auto on = [&](Backend& be) {
+    const Memory qkv(be, c.qkv);
+    const KvMemory kv(be, c);
+    const Memory out(be, static_cast<std::size_t>(out_rows) * c.heads * c.d);
+    be.time_attention(c.made.batch, qkv.at(), kv.layer(), out.at(), c.heads, c.d, last_only);
+    return out.read();
+  };
+  const auto expected = on(s.exact);
+  const std::vector<double> bound(expected.size(), attention_bound(c, c.made.positions));
+  return compare("time_attention", on(s.backend), expected, bound);
+}
+
+inline std::string check_variate_attention(Dice& dice, const Subject& s) {
+  AttentionCase c = make_attention(dice);
+  if (dice.coin()) {  // many variates
+    c.made = {};
+    Block b;
+    b.variates = dice.integer(1, 120);
+    b.tokens = dice.integer(1, 3);
+    b.trajectories = dice.integer(1, 3);
+    add_block(c.made, b, c.heads, c.d, dice);
+    finish(c.made);
+    c.qkv = dice.values(static_cast<std::size_t>(c.made.batch.rows) * 3 * c.heads * c.d, 1.0F);
+  }
+  const auto on = [&](Backend& be) {
+    const Memory qkv(be, c.qkv);
+    const Memory out(be, static_cast<std::size_t>(c.made.batch.rows) * c.heads * c.d);
+    be.variate_attention(c.made.batch, qkv.at(), out.at(), c.heads, c.d);
+    return out.read();
+  };
+  const auto expected = on(s.exact);
+  const std::vector<double> bound(expected.size(), attention_bound(c, 120));
+  return compare("variate_attention", on(s.backend), expected, bound);
+}
+
+inline std::string check_distribution(Dice& dice, const Subject& s) {
+  const std::int32_t rows = dice.integer(1, 40);
+  const std::int32_t k = dice.integer(1, 40);
+  const bool mixture = dice.coin();
+  const auto raw = dice.values(static_cast<std::size_t>(rows) * 4 * k, dice.coin() ? 3.0F : 12.0F);
+  const auto on = [&](Backend& be) {
+    const Memory memory(be, raw);
+    be.distribution(memory.at(), rows, k, mixture);
+    return memory.read();
+  };
+  const auto expected = on(s.exact);
+  std::vector<double> bound;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const bool probability = i / k % 4 == 3;
+    // A probability is off by the rounding of its logit, up to 8 * 12, and of the sum.
+    const double roundings = probability ? 4 * 96 + 2 * k + 12 : 8;
+    bound.push_back(roundings * kUlp * std::abs(expected[i]) +
+                    2 * static_cast<double>(std::numeric_limits<float>::min()));
+  }
+  return compare("distribution", on(s.backend), expected, bound);
+}
+
+/// Parameters as distribution() leaves them, for the lanes of a batch or of its shared prediction.
+struct PredictCase {
+  MadeBatch made, shared;
+  bool is_shared;
+  PatchShape shape;
+  std::vector<float> params, loc, scale;
+};
+
+inline PredictCase make_predict(Dice& dice) {
+  PredictCase c;
+  c.made = make_batch(dice, 1, 2);
+  c.is_shared = dice.coin();
+  for (const Block& b : c.made.blocks) {
+    Block one = b;
+    one.trajectories = 1;
+    one.tokens = 1;
+    add_block(c.shared, one, 1, 2, dice);
+  }
+  finish(c.shared);
+  c.shape.patch = dice.integer(1, 20);
+  c.shape.steps = dice.integer(1, c.shape.patch);
+  c.shape.components = dice.integer(1, 26);
+  const auto lanes =
+      static_cast<std::size_t>(c.is_shared ? c.shared.batch.lanes : c.made.batch.lanes);
+  const auto k = static_cast<std::size_t>(c.shape.components);
+  c.params = dice.values(lanes * c.shape.steps * 4 * k, 1.0F);
+  for (std::size_t i = 0; i < c.params.size(); ++i) {
+    const std::size_t which = i / k % 4;
+    if (which == 0) c.params[i] = 2 + std::abs(c.params[i]);
+    if (which == 2 || which == 3) c.params[i] = std::abs(c.params[i]) / static_cast<float>(k);
+  }
+  c.loc = dice.values(lanes * c.shape.patch, 10.0F);
+  c.scale = dice.values(lanes * c.shape.patch, dice.integer(0, 9) == 0 ? 1e38F : 10.0F);
+  return c;
+}
+
+inline std::vector<double> predict_on(Backend& be, const PredictCase& c, bool draw,
+                                      std::uint64_t seed) {
+  const Memory params(be, c.params);
+  const Memory loc(be, c.loc);
+  const Memory scale(be, c.scale);
+  const Memory y(
+      be, std::vector<float>(static_cast<std::size_t>(c.made.batch.lanes) * c.shape.patch, 77.0F));
+  const Batch* shared = c.is_shared ? &c.shared.batch : nullptr;
+  if (draw) {
+    be.predict_draw(c.made.batch, shared, c.shape, seed, params.at(), loc.at(), scale.at(), y.at());
+  } else {
+    be.predict_mean(c.made.batch, shared, c.shape, params.at(), loc.at(), scale.at(), y.at());
+  }
+  return y.read();
+}
+
+inline std::string check_predict(Dice& dice, const Subject& s) {
+  PredictCase c = make_predict(dice);
+  const auto seed = static_cast<std::uint64_t>(dice.integer(0, 65535));
+  std::string wrong = compare_bits("predict_draw", predict_on(s.backend, c, true, seed),
+                                   predict_on(s.single, c, true, seed));
+  if (!wrong.empty()) return wrong;
+  for (float& v : c.scale) v = std::min(std::max(v, -80.0F), 80.0F);  // nothing near the extremes
+  const auto expected = predict_on(s.exact, c, false, 0);
+  // |sum of p loc| <= 8 * 8, times the scale of 80, plus the location of 80.
+  const std::vector<double> bound(expected.size(),
+                                  (c.shape.components + 4) * kUlp * (64 * 80 + 80));
+  return compare("predict_mean", predict_on(s.backend, c, false, 0), expected, bound);
+}
+
+/// Operations that move numbers: equal in every bit.
+inline std::string check_moves(Dice& dice, const Subject& s) {
+  const MadeBatch made = make_batch(dice, 1, 2);
+  const std::int32_t dim = dice.integer(1, 70);
+  const auto hidden = dice.values(static_cast<std::size_t>(made.batch.rows) * dim, 1.0F);
+  const auto labels = dice.values(static_cast<std::size_t>(2) * dim, 1.0F);
+  const auto covariates = dice.values(static_cast<std::size_t>(8) * dim, 1.0F);
+  MadeBatch injected = made;
+  for (Block& b : injected.blocks) b.covariates = dice.coin() ? dice.integer(0, 4 * dim) : -1;
+  finish(injected);
+  const auto on = [&](Backend& be) {
+    const Memory all(be, hidden);
+    const Memory two(be, labels);
+    const Memory last(be, static_cast<std::size_t>(made.batch.lanes) * dim);
+    const Memory future(be, covariates);
+    be.set_labels(made.batch, two.at(), all.at(), dim);
+    be.gather_last(made.batch, all.at(), last.at(), dim);
+    be.inject(injected.batch, {dim, 1, dim}, future.at(), last.at());
+    std::vector<double> result = all.read();
+    const std::vector<double> more = last.read();
+    result.insert(result.end(), more.begin(), more.end());
+    return result;
+  };
+  return compare_bits("set_labels, gather_last, inject", on(s.backend), on(s.single));
+}
+
+inline std::string check_scaler(Dice& dice, const Subject& s) {
+  MadeBatch made = make_batch(dice, 1, 2);
+  MadeBatch one;
+  for (Block& b : made.blocks) {
+    b.labels = std::min(b.labels, b.tokens - 1);
+    b.position = dice.coin() ? 0 : b.position;
+    Block single = b;
+    single.trajectories = 1;
+    add_block(one, single, 1, 2, dice);
+  }
+  finish(made);
+  finish(one);
+  ScalerSpec spec;
+  spec.kind = static_cast<ScalerSpec::Kind>(dice.integer(0, 2));
+  spec.patch = dice.coin() ? dice.integer(1, 12) : dice.integer(31, 100);  // several groups
+  spec.stabilize_with_global = dice.coin();
+  spec.exponent = dice.coin() ? 10 : 1;
+  const auto count = static_cast<std::size_t>(made.batch.rows) * spec.patch;
+  auto x = dice.values(count, dice.coin() ? 1.0F : 1e10F);
+  if (dice.coin()) {  // of all sizes: sums are rounded
+    for (float& v : x) v = std::ldexp(v, dice.integer(-30, 30));
+  }
+  std::vector<std::uint8_t> mask(count);
+  for (auto& m : mask) m = dice.integer(0, 4) != 0;
+  const auto on = [&](Backend& be) {
+    const Memory raw(be, x);
+    const Memory scaled(be, count);
+    const Memory loc(be, count);
+    const Memory scale(be, count);
+    const auto lasts = static_cast<std::size_t>(made.batch.lanes) * spec.patch;
+    const Memory last_loc(be, lasts);
+    const Memory last_scale(be, lasts);
+    std::vector<ScalerState> first(static_cast<std::size_t>(one.batch.lanes));
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      first[i].count = first[i].m2 = 3.0 + static_cast<double>(i);
+      first[i].upper = std::numeric_limits<double>::infinity();
+    }
+    std::vector<ScalerState> state(static_cast<std::size_t>(made.batch.lanes));
+    const Bytes first_there(be, first.data(), first.size() * sizeof(ScalerState));
+    const Bytes there(be, state.data(), state.size() * sizeof(ScalerState));
+    const Bytes mask_there(be, mask.data(), mask.size());
+    auto* const states = static_cast<ScalerState*>(there.at());
+    be.repeat_state(one.batch, made.batch, static_cast<const ScalerState*>(first_there.at()),
+                    states);
+    be.scale(made.batch, spec, raw.at(), static_cast<const std::uint8_t*>(mask_there.at()), states,
+             {scaled.at(), loc.at(), scale.at(), last_loc.at(), last_scale.at()});
+    there.read(state.data());
+    std::vector<double> result = scaled.read();
+    for (const Memory* m : {&loc, &scale, &last_loc, &last_scale}) {
+      const auto more = m->read();
+      result.insert(result.end(), more.begin(), more.end());
+    }
+    for (const ScalerState& at : state) {
+      result.insert(result.end(), {at.count, at.sum, at.m2, at.mean, at.loc, at.scale});
+    }
+    return result;
+  };
+  return compare_bits("scale, repeat_state", on(s.backend), on(s.single));
+}
+
+using Check = std::string (*)(Dice&, const Subject&);
+struct NamedCheck {
+  const char* name;
+  Check check;
+};
+inline constexpr NamedCheck kChecks[] = {
+    {"linear", check_linear},
+    {"rms_norm", check_rms_norm},
+    {"norm_linear", check_norm_linear},
+    {"rotary_append", check_rotary_append},
+    {"time_attention", check_time_attention},
+    {"variate_attention", check_variate_attention},
+    {"distribution", check_distribution},
+    {"predict", check_predict},
+    {"moves", check_moves},
+    {"scaler", check_scaler},
+};
+
+}  // namespace toto::differential

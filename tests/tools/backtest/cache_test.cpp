@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predictions on disk: what is damaged is a miss, and costs no other entry more than it must.
+#include <sys/stat.h>
+
+#include <cmath>
+
+#include "market_file.h"
+#include "tools/backtest/prediction_cache.h"
+
+namespace toto::backtest {
+namespace {
+
+std::string key(char digit) { return std::string(64, digit); }
+
+std::vector<CachedPrediction> three() {
+  return {{key('a'), {1, 2, 3}}, {key('b'), {}}, {key('c'), {-4.5F}}};
+}
+
+std::size_t valid(const DecodedSegment& segment) {
+  std::size_t count = 0;
+  for (const CachedPrediction& entry : segment.entries) {
+    for (const CachedPrediction& known : three()) {
+      count += entry.key == known.key && entry.values == known.values ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+TEST(PredictionSegment, ComesBackAsItWas) {
+  const DecodedSegment segment = decode_segment(encode_segment(three()));
+  EXPECT_EQ(valid(segment), 3U);
+  EXPECT_EQ(segment.damaged, 0U);
+}
+
+TEST(PredictionSegment, EveryTruncationLosesOnlyWhatIsCutOff) {
+  const std::string whole = encode_segment(three());
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const DecodedSegment segment = decode_segment(whole.substr(0, size));
+    EXPECT_EQ(segment.entries.size(), valid(segment)) << size;
+    EXPECT_LT(segment.entries.size(), 3U) << size;
+  }
+}
+
+TEST(PredictionSegment, NoBitFlipPassesForData) {
+  const std::string whole = encode_segment(three());
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string bytes = whole;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+    const DecodedSegment segment = decode_segment(bytes);
+    EXPECT_EQ(segment.entries.size(), valid(segment)) << bit;
+    EXPECT_LT(segment.entries.size(), 3U) << bit;
+    EXPECT_GT(segment.damaged, 0U) << bit;
+  }
+}
+
+TEST(PredictionSegment, ValuesThatAreNotFiniteAreMisses) {
+  const std::vector<CachedPrediction> odd = {{key('a'), {NAN}}, {key('b'), {INFINITY}}};
+  const DecodedSegment segment = decode_segment(encode_segment(odd));
+  EXPECT_TRUE(segment.entries.empty());
+  EXPECT_EQ(segment.damaged, 2U);
+}
+
+class Cache : public test::InFolder {};
+
+TEST_F(Cache, FindsWhatAnEarlierOneAdded) {
+  {
+    PredictionCache cache(path("cache"), {});
+    EXPECT_TRUE(cache.find(key('a')).empty());
+    cache.add(three());
+    cache.add({{key('d'), {7}}});
+  }
+  PredictionCache cache(path("cache"), {});
+  EXPECT_EQ(cache.find(key('a')).size(), 3U);
+  ASSERT_EQ(cache.find(key('d')).size(), 1U);
+  EXPECT_EQ(cache.find(key('d'))[0], 7);
+  EXPECT_TRUE(cache.find(key('e')).empty());
+  EXPECT_EQ(cache.damaged(), 0U);
+}
+
+TEST_F(Cache, ForeignAndEmptyFilesAreMisses) {
+  write("cache/predictions-0123456789abcdef0123456789abcdef.bin", "");
+  write("cache/predictions-1123456789abcdef0123456789abcdef.bin", "something else");
+  write("cache/notes.txt", "not ours");
+  const PredictionCache cache(path("cache"), {});
+  EXPECT_EQ(cache.damaged(), 2U);
+  EXPECT_TRUE(std::filesystem::exists(path("cache/notes.txt")));
+}
+
+TEST_F(Cache, AFolderThatCannotBeUsedIsToldOnce) {
+  write("file", "in the way");
+  int told = 0;
+  PredictionCache cache(path("file"), [&](std::string_view) { ++told; });
+  cache.add(three());
+  cache.add(three());
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(Cache, WithoutAFolderNothingIsKept) {
+  PredictionCache cache("", {});
+  cache.add(three());
+  EXPECT_TRUE(cache.find(key('a')).empty());
+}
+
+}  // namespace
+}  // namespace toto::backtest
