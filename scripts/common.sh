@@ -11,7 +11,7 @@ jobs=$(nproc)
 # the other clone.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
-build_packages=(g++ cmake ninja-build ccache libfmt-dev libhwy-dev nlohmann-json3-dev libssl-dev
+build_packages=(g++ cmake ninja-build ccache libfmt-dev libhwy-dev nlohmann-json3-dev
                 libcli11-dev libgtest-dev libgmock-dev pkg-config)
 python_packages=(python3 python3-venv)
 

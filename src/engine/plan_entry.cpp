@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "core/hash.h"
+#include "core/sha256.h"
 #include "toto/error.hpp"
 
 namespace toto {

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <tuple>
 
-#include "core/hash.h"
 #include "core/input_file.h"
+#include "core/sha256.h"
 
 namespace toto {
 namespace {

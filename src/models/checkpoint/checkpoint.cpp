@@ -7,9 +7,9 @@
 #include <array>
 #include <utility>
 
-#include "core/hash.h"
 #include "core/input_file.h"
 #include "core/json.h"
+#include "core/sha256.h"
 
 namespace toto {
 namespace {

@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "core/hash.h"
 #include "core/json.h"
+#include "core/sha256.h"
 #include "models/checkpoint/safetensors.h"
 
 namespace toto {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/hash.h"
 #include "core/json.h"
+#include "core/sha256.h"
 #include "models/checkpoint/safetensors.h"
 #include "models/checkpoint/synthetic.h"
 #include "models/checkpoint/weights.h"

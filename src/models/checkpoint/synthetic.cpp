@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "core/hash.h"
 #include "core/json.h"
+#include "core/sha256.h"
 #include "models/checkpoint/weights.h"
 
 namespace toto {

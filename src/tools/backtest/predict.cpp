@@ -9,7 +9,7 @@
 #include <map>
 #include <numeric>
 
-#include "core/hash.h"
+#include "core/sha256.h"
 #include "models/model_impl.h"
 #include "tools/backtest/read_forecast.h"
 #include "tools/backtest/transform.h"

@@ -13,8 +13,8 @@
 #include <optional>
 
 #include "core/atomic_file.h"
-#include "core/hash.h"
 #include "core/input_file.h"
+#include "core/sha256.h"
 #include "toto/error.hpp"
 
 namespace toto::backtest {

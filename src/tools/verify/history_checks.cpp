@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/atomic_file.h"
-#include "core/hash.h"
+#include "core/sha256.h"
 #include "engine/plan_entry.h"
 #include "models/model_impl.h"
 #include "tools/verify/groups.h"

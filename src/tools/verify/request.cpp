@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/verify/request.h"
 
-#include "core/hash.h"
+#include "core/sha256.h"
 
 namespace toto::verify {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/hash.h"
+#include "core/sha256.h"
 #include "tools/verify/groups.h"
 
 namespace toto::verify {
