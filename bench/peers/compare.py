@@ -2,15 +2,17 @@
 """Our program and the official PyTorch implementation on the same checkpoint, workload and machine, taking turns.
 
     toto model synth --preset toto-open-base-1.0 --seed 8 --out build/base
-    bench/peers/compare.py --toto build/release/toto --model build/base --workload a --json bench/results/peers-a.json
+    bench/peers/compare.py --toto build/release/toto --model build/base --workload a --json peers-a.json
 
 PyTorch runs in this process: eager, and torch.compile in `default`, `reduce-overhead` and `max-autotune`, each warmed up
 until it no longer compiles, in inference mode, with all samples in one batch (or as many as --samples-per-batch says). In
 each round every mode has --seconds of calls in a row, at least one; of more than six the first three are not counted, for the
 process has waited since its last ones. Each of our types has --seconds too (on a CPU five calls), in a process of its own:
 every call that counts is followed by one that asks the device for its time.
-With `--device cuda` both run on the GPU, PyTorch in float32 with tf32 products allowed, and its own counters of skipped
-CUDA graphs and recompilations are reported.
+With `--device cuda` both run on the GPU, and PyTorch's own counters of skipped CUDA graphs and recompilations are reported.
+--torch-type says how PyTorch computes: `float32`, `tf32` (float32 with products in tf32; what a GPU does unless told
+otherwise) or `bfloat16` (autocast). Each of our rows says whether its type is that of PyTorch: only then is its factor one of
+like with like.
 Where a workload would take hours a stated fraction of it is run and the time scaled linearly; the report says so.
 """
 import argparse
@@ -108,13 +110,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2, help="of calls of a mode in each round")
     parser.add_argument("--samples-per-batch", type=int, default=256)
+    parser.add_argument("--torch-type", choices=["float32", "tf32", "bfloat16"],
+                        help="default: tf32 on a GPU, float32 on a CPU")
     parser.add_argument("--json")
     options = parser.parse_args()
     series, variates, context, horizon, samples, part_series, part_samples = WORKLOADS[options.workload]
     on_device = options.device == "cuda"
     if on_device:
         part_series, part_samples = ON_DEVICE[options.workload]
-        torch.set_float32_matmul_precision("high")
+    torch_type = options.torch_type or ("tf32" if on_device else "float32")
+    torch.set_float32_matmul_precision("high" if torch_type == "tf32" else "highest")
     per_batch = min(options.samples_per_batch, part_samples)
     scale = series / part_series * samples / part_samples
     batch = inputs(part_series, variates, context)
@@ -127,7 +132,8 @@ def main():
     times = {mode: [] for mode in subjects}
     warm_up = {}
     skipped = {}  # PyTorch's own counters, growing from mode to mode
-    with torch.inference_mode():
+    autocast = torch.autocast(options.device, dtype=torch.bfloat16, enabled=torch_type == "bfloat16")
+    with torch.inference_mode(), autocast:
         def run(forecaster):
             start = time.perf_counter()
             forecaster.forecast(batch, prediction_length=horizon, num_samples=part_samples,
@@ -170,12 +176,12 @@ def main():
         medians = [r[i]["rows"][0]["median_ms"] / 1e3 for r in reports]
         median = statistics.median(medians)
         rows.append({"who": f"toto {dtype}", "seconds": median, "median_seconds_of_rounds": medians,
-                     "times_faster_than_torch_best": best / median})
+                     "times_faster_than_torch_best": best / median, "same_type_as_torch": dtype == torch_type})
     report = {
         "workload": options.workload, "torch": torch.__version__, "threads": torch.get_num_threads(),
         "fraction": f"torch ran {part_series} of {series} series and {part_samples} of {samples} samples"
                     + (f", scaled by {scale:g}" if scale != 1 else ""),
-        "samples_per_batch": per_batch, "device": torch.cuda.get_device_name() if on_device else "cpu",
+        "samples_per_batch": per_batch, "torch_type": torch_type, "device": torch.cuda.get_device_name() if on_device else "cpu",
         "torch_counters": skipped,
         "compiled_frames": dict(torch._dynamo.utils.counters.get("stats", {})),
         "graph_breaks": sum(torch._dynamo.utils.counters.get("graph_break", {}).values()),
@@ -187,8 +193,10 @@ def main():
             file.write(text + "\n")
     for row in rows:
         shown = f"{row['seconds']:12.4f} s" if "seconds" in row else f"failed: {row['failed']}"
-        print(f"{row['who']:24} {shown}  " + (f"{row['times_faster_than_torch_best']:9.1f} x"
-                                              if "times_faster_than_torch_best" in row else ""))
+        if "times_faster_than_torch_best" in row:
+            other = "" if row["same_type_as_torch"] else f", of PyTorch in {torch_type}"
+            shown += f"  {row['times_faster_than_torch_best']:9.1f} x{other}"
+        print(f"{row['who']:24} {shown}")
 
 
 if __name__ == "__main__":
