@@ -132,6 +132,8 @@ def main():
     times = {mode: [] for mode in subjects}
     warm_up = {}
     skipped = {}  # PyTorch's own counters, growing from mode to mode
+    if torch_type == "bfloat16" and not on_device:  # there softmax stays in bfloat16, whose sums are not 1 within 1e-6
+        torch.distributions.Distribution.set_default_validate_args(False)
     autocast = torch.autocast(options.device, dtype=torch.bfloat16, enabled=torch_type == "bfloat16")
     with torch.inference_mode(), autocast:
         def run(forecaster):
@@ -171,6 +173,8 @@ def main():
             continue
         rows.append({"who": f"torch {mode}", "seconds": statistics.median(seconds) * scale,
                      "measured_seconds": seconds, "first_calls_seconds": warm_up[mode]})
+    if all("failed" in row for row in rows):
+        sys.exit("every mode of PyTorch failed: " + "; ".join(f"{row['who']}: {row['failed']}" for row in rows))
     best = min(r["seconds"] for r in rows if "seconds" in r)
     for i, dtype in enumerate(DTYPES[options.device]):
         medians = [r[i]["rows"][0]["median_ms"] / 1e3 for r in reports]
