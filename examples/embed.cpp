@@ -51,8 +51,8 @@ int main(int argc, char** argv) {
     series[1].values = api;
 
     toto::ForecastOptions options;
-    options.horizon = 12;           // steps
-    options.levels = {0.1F, 0.9F};  // the ends of the 80 % interval
+    options.horizon = 12;         // steps
+    options.levels = {0.1, 0.9};  // the ends of the 80 % interval
     for (const toto::Forecast& f : forecaster.forecast(series, options)) {
       std::printf("%s\n  step       mean        80 %% interval\n", f.id.c_str());
       for (std::size_t step = 0; step < f.horizon; ++step) {

@@ -65,7 +65,7 @@ struct Forecast {
   std::vector<float> point;      ///< [V][H] what backtest::Parameters::aggregate asks for; empty
                                  ///< where nothing does
   std::vector<float> std;        ///< [V][H]; empty in mean mode; divisor N-1 where sampled
-  std::vector<float> levels;     ///< the quantile levels asked for, ascending
+  std::vector<double> levels;    ///< the quantile levels asked for, ascending
   std::vector<float> quantiles;  ///< [levels][V][H]; empty in mean mode
   std::vector<float> samples;    ///< [num_samples][V][H] if asked for
   Parameters parameters;         ///< if asked for: along trajectory 0 beyond the first patch
@@ -74,9 +74,8 @@ struct Forecast {
 struct ForecastOptions {
   std::size_t horizon = 64;  ///< steps, 1 to 100,000
   bool mean_only = false;  ///< one trajectory of mixture means fed back (the reference's mean mode)
-  std::size_t num_samples = 256;  ///< 1 to 65,536
-  std::vector<float> levels = {0.1F, 0.2F, 0.3F, 0.4F, 0.5F,
-                               0.6F, 0.7F, 0.8F, 0.9F};  ///< in (0, 1)
+  std::size_t num_samples = 256;                                               ///< 1 to 65,536
+  std::vector<double> levels = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};  ///< in (0, 1)
   std::uint64_t seed = 0;
   Decode decode = Decode::cached;
   QuantilesFrom quantiles_from = QuantilesFrom::automatic;

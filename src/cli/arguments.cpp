@@ -56,15 +56,15 @@ double parse_number(std::string_view text, std::string_view where, std::string_v
   return value;
 }
 
-std::vector<float> parse_levels(std::string_view text, std::string_view where) {
-  std::vector<float> levels;
+std::vector<double> parse_levels(std::string_view text, std::string_view where) {
+  std::vector<double> levels;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t comma = std::min(text.find(',', begin), text.size());
     const std::string_view item = text.substr(begin, comma - begin);
-    float level = 0;
+    double level = 0;
     const char* const end = item.data() + item.size();
     const auto [at, error] = std::from_chars(item.data(), end, level);
-    if (error != std::errc() || at != end || !(level > 0.0F && level < 1.0F)) {
+    if (error != std::errc() || at != end || !(level > 0 && level < 1)) {
       throw Error(
           ExitStatus::usage, "invalid_quantile",
           "expected numbers between 0 and 1, both excluded, with commas between them, found " +

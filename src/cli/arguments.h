@@ -25,7 +25,7 @@ double parse_number(std::string_view text, std::string_view where, std::string_v
 
 /// Comma-separated quantile levels, each in (0, 1), sorted, without repeats. Throws Error (2):
 /// invalid_quantile.
-std::vector<float> parse_levels(std::string_view text, std::string_view where);
+std::vector<double> parse_levels(std::string_view text, std::string_view where);
 
 /// One of a few words. Throws Error (2): invalid_choice, with all of them listed.
 template <typename T>

@@ -129,7 +129,7 @@ std::vector<Forecast> compute(const ForecastRequest& request, const Settings& se
                               const Session& session, Counters& counters) {
   ForecastOptions options = request.forecast;
   if (bands && !options.mean_only) {
-    const std::vector<float> more = band_levels();
+    const std::vector<double> more = band_levels();
     options.levels.insert(options.levels.end(), more.begin(), more.end());
     std::sort(options.levels.begin(), options.levels.end());
     options.levels.erase(std::unique(options.levels.begin(), options.levels.end()),
@@ -161,7 +161,7 @@ std::vector<Forecast> compute(const ForecastRequest& request, const Settings& se
 }
 
 // Leaves out the levels that only the bands of a plot or table needed.
-void keep_levels(Forecast& forecast, const std::vector<float>& wanted) {
+void keep_levels(Forecast& forecast, const std::vector<double>& wanted) {
   if (forecast.quantiles.empty()) return;
   const std::size_t size = forecast.variates * forecast.horizon;
   std::vector<float> kept;

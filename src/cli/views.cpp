@@ -13,9 +13,9 @@ namespace {
 
 struct BandLevels {
   double level;
-  float lower, upper;
+  double lower, upper;
 };
-constexpr BandLevels kBands[] = {{0.5, 0.25F, 0.75F}, {0.8, 0.1F, 0.9F}, {0.95, 0.025F, 0.975F}};
+constexpr BandLevels kBands[] = {{0.5, 0.25, 0.75}, {0.8, 0.1, 0.9}, {0.95, 0.025, 0.975}};
 constexpr BandLevels kTableBand = kBands[1];
 
 std::vector<double> row(const std::vector<float>& values, std::size_t at, std::size_t length) {
@@ -25,7 +25,7 @@ std::vector<double> row(const std::vector<float>& values, std::size_t at, std::s
 }
 
 // The row of one variate of one level out of [levels][V][H].
-std::vector<double> quantile_row(const Forecast& forecast, float level, std::size_t variate) {
+std::vector<double> quantile_row(const Forecast& forecast, double level, std::size_t variate) {
   const auto at = std::find(forecast.levels.begin(), forecast.levels.end(), level);
   const auto index = static_cast<std::size_t>(at - forecast.levels.begin());
   return row(forecast.quantiles, index * forecast.variates + variate, forecast.horizon);
@@ -84,8 +84,8 @@ std::string origin(const Forecast& forecast, std::uint64_t seed) {
 
 }  // namespace
 
-std::vector<float> band_levels() {
-  std::vector<float> levels;
+std::vector<double> band_levels() {
+  std::vector<double> levels;
   for (const BandLevels& band : kBands) {
     levels.push_back(band.lower);
     levels.push_back(band.upper);

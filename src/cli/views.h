@@ -16,7 +16,7 @@
 namespace toto::cli {
 
 /// The quantile levels that bands of 50, 80 and 95 % need.
-std::vector<float> band_levels();
+std::vector<double> band_levels();
 
 /// A panel for every target of every series.
 plot::Figure make_figure(std::span<const data::TimeSeries> series,

@@ -62,9 +62,10 @@ TextWriter& TextWriter::json_string(std::string_view text) {
   return raw("\"");
 }
 
-std::string level_text(float level) {
-  std::array<char, 32> digits{};
-  const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), level);
+std::string level_text(double level) {
+  std::array<char, 352> digits{};  // the smallest double has 324 decimal places
+  const auto result =
+      std::to_chars(digits.data(), digits.data() + digits.size(), level, std::chars_format::fixed);
   return {digits.data(), result.ptr};
 }
 

@@ -29,8 +29,9 @@ class TextWriter {
   std::string pending_;
 };
 
-/// The level as it stands in column names: 0.1 and not 0.100000001.
-std::string level_text(float level);
+/// The level as it stands in column names: the fewest digits that give it back, without an exponent
+/// (0.1, 0.0005, 0.999999).
+std::string level_text(double level);
 
 /// Throws Error internal (70) unless every forecast fits its series.
 void check_outputs(std::span<const TimeSeries> series, std::span<const Forecast> forecasts);

@@ -12,8 +12,8 @@ namespace toto::data {
 namespace {
 
 /// The levels of all forecasts, ascending: all of one run have the same or, in mean mode, none.
-std::vector<float> levels_of(std::span<const Forecast> forecasts) {
-  std::vector<float> levels;
+std::vector<double> levels_of(std::span<const Forecast> forecasts) {
+  std::vector<double> levels;
   for (const Forecast& forecast : forecasts) {
     if (!forecast.quantiles.empty()) {
       levels.insert(levels.end(), forecast.levels.begin(), forecast.levels.end());
@@ -61,12 +61,12 @@ std::vector<std::string> future_texts(const TimeSeries& series, std::size_t hori
 void write_csv(const TextSink& sink, std::span<const TimeSeries> series,
                std::span<const Forecast> forecasts, const RunInfo& run) {
   check_outputs(series, forecasts);
-  const std::vector<float> levels = levels_of(forecasts);
+  const std::vector<double> levels = levels_of(forecasts);
   Rows rows(sink, series, run);
   const bool points =
       std::ranges::any_of(forecasts, [](const Forecast& f) { return !f.point.empty(); });
   TextWriter& header = rows.header().raw(points ? ",point,mean" : ",mean");
-  for (const float level : levels) header.raw(",q").raw(level_text(level));
+  for (const double level : levels) header.raw(",q").raw(level_text(level));
   rows.end_header();
   for (std::size_t i = 0; i < series.size(); ++i) {
     const Forecast& forecast = forecasts[i];
@@ -78,7 +78,7 @@ void write_csv(const TextSink& sink, std::span<const TimeSeries> series,
         TextWriter& out = rows.begin(series[i], v, times[t]);
         if (points) out.raw(",").number(forecast.point.empty() ? NAN : forecast.point[at], "");
         out.raw(",").number(forecast.mean[at], "");
-        for (const float level : levels) {
+        for (const double level : levels) {
           out.raw(",");
           const auto found = std::ranges::find(forecast.levels, level);
           if (forecast.quantiles.empty() || found == forecast.levels.end()) continue;

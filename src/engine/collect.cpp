@@ -32,7 +32,7 @@ Collector::Collector(const Backend& backend, const Toto1Config& config)
 }
 
 void Collector::reset(std::span<const Series> series, const ForecastOptions& options,
-                      std::span<const float> levels, std::span<Forecast> out) {
+                      std::span<const double> levels, std::span<Forecast> out) {
   series_ = series;
   options_ = &options;
   levels_ = levels;
@@ -193,7 +193,7 @@ void Collector::put_step(Forecast& f, std::size_t cell, std::span<const float> s
   for (std::size_t i = 0; i < wide_levels_.size(); ++i) {
     if (!exact || !(step[2 + i] < value)) value = step[2 + i];  // they ascend but for rounding
     if (i == median_at_) f.median[cell] = value;
-    if (level < levels_.size() && static_cast<double>(levels_[level]) == wide_levels_[i]) {
+    if (level < levels_.size() && levels_[level] == wide_levels_[i]) {
       f.quantiles[level * cells + cell] = value;
       ++level;
     }

@@ -20,7 +20,7 @@ class Collector final : public Sink {
   /// Starts a request. `levels` ascending; `out` has one element for each series. All of them must
   /// outlive it.
   void reset(std::span<const Series> series, const ForecastOptions& options,
-             std::span<const float> levels, std::span<Forecast> out);
+             std::span<const double> levels, std::span<Forecast> out);
   /// Whether trajectories are needed at all.
   [[nodiscard]] bool sampled() const { return sampled_; }
 
@@ -60,7 +60,7 @@ class Collector final : public Sink {
 
   std::span<const Series> series_;
   const ForecastOptions* options_ = nullptr;
-  std::span<const float> levels_;
+  std::span<const double> levels_;
   std::span<Forecast> out_;
   std::size_t exact_steps_ = 0;
   WantedStatistics wanted_;

@@ -40,8 +40,8 @@ void check(const ForecastOptions& options) {
                 fmt::format("expected at most {} quantile levels, found {}", kMaxLevels,
                             options.levels.size()));
   }
-  for (const float level : options.levels) {
-    if (level > 0.0F && level < 1.0F) continue;
+  for (const double level : options.levels) {
+    if (level > 0 && level < 1) continue;
     throw Error(ExitStatus::usage, "invalid_quantile",
                 fmt::format("expected a level between 0 and 1, both excluded; found {}", level));
   }
@@ -269,7 +269,7 @@ struct Forecaster::Impl {
   Collector collector;
   Generation generation;
   std::vector<std::string_view> ids;
-  std::vector<float> levels;
+  std::vector<double> levels;
   std::vector<double> latencies;  // of the last calls, seconds
   std::uint64_t calls = 0;
   std::uint64_t series_done = 0;

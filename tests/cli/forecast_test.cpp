@@ -102,6 +102,13 @@ TEST_F(Forecast, BandsOfAPlotLeaveTheNumbersAlone) {
   EXPECT_EQ(lines(expected).front(), "unique_id,ds,mean,q0.2,q0.8");
 }
 
+TEST_F(Forecast, LevelsAreDoublesFromFlagToColumn) {
+  const Result result =
+      forecast({"--horizon", "3", "--quantiles", "0.0005,0.999999,0.99999999", "--output", "-"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(lines(result.out).front(), "unique_id,ds,mean,q0.0005,q0.999999,q0.99999999");
+}
+
 TEST_F(Forecast, StandardInputAndOutputCompose) {
   const std::string table = two_columns();
   ASSERT_EQ(forecast({"--horizon", "5", "--output", "file.csv"}, table).status, 0);

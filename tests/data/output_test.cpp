@@ -26,7 +26,7 @@ Forecast make_forecast(const std::string& id, std::size_t variates, std::size_t 
   forecast.horizon = horizon;
   forecast.exact_steps = 1;
   forecast.num_samples = 2;
-  forecast.levels = {0.1F, 0.5F, 0.975F};
+  forecast.levels = {0.1, 0.5, 0.975};
   const auto count_up = [](float start, std::size_t size) {
     std::vector<float> values(size);
     for (std::size_t i = 0; i < size; ++i) values[i] = start + static_cast<float>(i);
@@ -79,6 +79,17 @@ Written two_variates() {
   out.series = read("ds,temp,load\n0,1,1\n5,2,2\n", options).series;
   out.forecasts = {make_forecast("table", 2, 2)};
   return out;
+}
+
+/// What a column of a level is called, and the key of the same level in JSON.
+TEST(Output, LevelsAreNamedWithoutAnExponent) {
+  Written out = one_series();
+  out.forecasts.front().levels = {0.0000005, 0.0005, 0.999999};
+  EXPECT_TRUE(out.csv().starts_with("unique_id,ds,mean,q0.0000005,q0.0005,q0.999999\n"))
+      << out.csv();
+  const auto keys = nlohmann::json::parse(out.json())["series"][0]["variates"][0]["quantiles"];
+  EXPECT_TRUE(keys.contains("0.999999")) << keys;
+  EXPECT_TRUE(keys.contains("0.0005")) << keys;
 }
 
 TEST(Output, CsvOfOneVariate) {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "engine/collect.h"
+#include "statistics/mixture.h"
 #include "support/requests.h"
 
 namespace toto {
@@ -127,6 +128,30 @@ TEST_P(ForecasterTest, FirstPatchIsExactAndNeedsNoSamples) {
   }
 }
 
+/// A level is a double all the way: what float32 makes of 0.999999 lies elsewhere in the tail.
+TEST_P(ForecasterTest, LevelsFarOutAreThoseAskedFor) {
+  ForecastOptions options;
+  options.horizon = 8;
+  options.levels = {1e-9, 0.999999, 0.99999999};
+  options.keep_parameters = true;
+  const auto f = run(model_, {wave(0, 50)}, options).front();
+  EXPECT_EQ(f.levels, options.levels);
+  const Parameters& p = f.parameters;
+  Mixture mixture(p.components);
+  for (std::size_t cell = 0; cell < f.horizon; ++cell) {
+    const auto part = [&](const std::vector<double>& all) {
+      return std::span(all).subspan(cell * p.components, p.components);
+    };
+    mixture.assign(part(p.df), part(p.loc), part(p.scale), part(p.probability));
+    for (std::size_t q = 0; q < f.levels.size(); ++q) {
+      const double scaled = mixture.quantile(f.levels[q]);
+      EXPECT_EQ(f.quantiles[q * f.horizon + cell],
+                static_cast<float>(scaled * p.affine_scale[cell] + p.affine_loc[cell]))
+          << "level " << f.levels[q] << ", step " << cell;
+    }
+  }
+}
+
 TEST_P(ForecasterTest, QuantilesAscendAndTheMedianIsOneOfThem) {
   for (const std::size_t horizon : {5U, 30U}) {
     const auto f = run(model_, {wave(2, 45, 2)}, sampled(horizon, 50)).front();
@@ -214,7 +239,7 @@ TEST_P(ForecasterTest, ErrorsHaveCodes) {
   bad = {};
   bad.num_samples = 0;
   expect(wave(0, 20), bad, "invalid_samples", ExitStatus::usage);
-  for (const float level : {0.0F, 1.0F, std::numeric_limits<float>::quiet_NaN()}) {
+  for (const double level : {0.0, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
     bad = {};
     bad.levels = {level};
     expect(wave(0, 20), bad, "invalid_quantile", ExitStatus::usage);

@@ -48,7 +48,7 @@ TEST_F(Recorded, ForecastsHaveTheBitsOfOperationByOperation) {
       o.quantiles_from = from;
       compare(o);
       o.keep_samples = false;
-      o.levels = {0.05F, 0.5F, 0.7F, 0.99F};
+      o.levels = {0.05, 0.5, 0.7, 0.99};
       o.seed = 77;
       compare(o);
     }

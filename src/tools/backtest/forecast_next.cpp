@@ -80,7 +80,7 @@ Forecast forecast_one(Forecaster& forecaster, const data::TimeSeries& series,
   out.num_samples = raw.num_samples;
   const std::size_t cells = out.variates * out.horizon;
   const std::size_t first_level = wanted.points.size() + 1;
-  for (const double level : wanted.levels) out.levels.push_back(static_cast<float>(level));
+  out.levels = wanted.levels;
   out.quantiles.resize(wanted.levels.size() * cells);
   for (std::size_t cell = 0; cell < cells; ++cell) {
     const float* from = read.data() + cell * wanted.size();

@@ -73,7 +73,7 @@ Predictor::Predictor(Forecaster& forecaster, const Options& options)
   const Model::Impl& model = forecaster.model().impl();
   patch_ = static_cast<std::size_t>(model.info.patch_size != 0 ? model.info.patch_size
                                                                : model.net->config().patch_size);
-  run_ = fmt::format("prediction 2|{}|{}|{}|{}|{}|{}",
+  run_ = fmt::format("prediction 3|{}|{}|{}|{}|{}|{}",
                      options.cache_dir.empty() ? model.content_hash : identity(model),
                      model.net->backend().isa(), word(model.precision), word(model.mode),
                      options.decode == Decode::cached ? "cached" : "uncached", options.seed);

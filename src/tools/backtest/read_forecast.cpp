@@ -15,8 +15,11 @@ bool has_quantile(Kind kind) {
   return kind == Kind::quantile || kind == Kind::mean_quantile || kind == Kind::quantile_std;
 }
 
-/// A level as the engine takes it: within (0, 1).
-float engine_level(double level) { return static_cast<float>(std::clamp(level, 1e-6, 1 - 1e-6)); }
+/// A level as the engine takes it: within (0, 1). Only an aggregate may ask for 0 or 1.
+double engine_level(double level) {
+  if (level <= 0) return 1e-6;
+  return level < 1 ? level : 1 - 1e-6;
+}
 
 /// One step of one variate whose distribution is exact.
 class ExactReader {

@@ -114,9 +114,9 @@ Scores score(const Windows& windows, const std::vector<Forecast>& forecasts,
                          {&f.quantiles[(f.levels.size() - 1) * cells + cell], 1}, actual);
       actual_sum += std::abs(static_cast<double>(actual[0]));
       for (std::size_t level = 0; level < f.levels.size(); ++level) {
-        losses[level] += quantile_loss(static_cast<double>(f.levels[level]),
-                                       static_cast<double>(f.quantiles[level * cells + cell]),
-                                       static_cast<double>(actual[0]));
+        losses[level] +=
+            quantile_loss(f.levels[level], static_cast<double>(f.quantiles[level * cells + cell]),
+                          static_cast<double>(actual[0]));
       }
       ++s.steps;
     }

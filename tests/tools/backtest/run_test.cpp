@@ -184,7 +184,7 @@ TEST_F(Run, AtScaleOneItSaysWhatTheForecasterSays) {
     series.values = values;
     ForecastOptions asked;
     asked.horizon = 4;
-    asked.levels = {0.05F, 0.5F, 0.95F};
+    asked.levels = {0.05, 0.5, 0.95};
     const Forecast forecast = forecaster.forecast({&series, 1}, asked).front();
     for (const Cell& cell : result.cells) {
       if (cell.symbol != s || cell.window != 5) continue;
@@ -238,7 +238,7 @@ TEST_F(Run, WhatTheModelSaysIsScaledBackExactly) {
       series.values = shown;
       ForecastOptions asked;
       asked.horizon = 1;
-      asked.levels = {0.05F, 0.5F, 0.95F};
+      asked.levels = {0.05, 0.5, 0.95};
       Forecaster forecaster = test::forecaster();
       const Forecast said = forecaster.forecast({&series, 1}, asked).front();
       const auto value_of = [&](float x) {

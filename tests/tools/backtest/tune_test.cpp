@@ -183,7 +183,7 @@ TEST_F(Tune, ForecastsTheFutureAsTheBacktestWouldHave) {
     series.mask.assign(series.steps, 1);
     ForecastOptions asked;
     asked.horizon = 1;
-    asked.levels = {0.05F, 0.9F};
+    asked.levels = {0.05, 0.9};
     const Forecast next =
         forecast_next(forecaster, {&series, 1}, {&options.parameters, 1}, asked).front();
     const Cell& cell = past.cells[0];
