@@ -3,8 +3,9 @@ add_library(toto_options INTERFACE)
 target_compile_features(toto_options INTERFACE cxx_std_20)
 set(CMAKE_CXX_EXTENSIONS OFF)
 # Contraction is off: whether a*b+c rounds once or twice is written in the source, not left to a compiler.
-target_compile_options(toto_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
-                                              -Werror -ffp-contract=off)
+# Those of kernels are in TotoCuda.cmake: nvcc takes others.
+target_compile_options(toto_options INTERFACE
+  $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wnon-virtual-dtor;-Werror;-ffp-contract=off>)
 if(TOTO_SANITIZE)
   target_compile_options(toto_options INTERFACE -fsanitize=${TOTO_SANITIZE} -fno-omit-frame-pointer
                                                 -fno-sanitize-recover=all)

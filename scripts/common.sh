@@ -57,7 +57,9 @@ build() {
   local preset=$1 launcher=() log=build/$1.log
   shift
   mkdir -p build
-  if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  if command -v ccache >/dev/null; then
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+  fi
   if ! cmake --preset "$preset" "${launcher[@]}" "${cmake_flags[@]}" >"$log" 2>&1; then
     tail -n 40 "$log" >&2
     return 1
