@@ -17,7 +17,7 @@ namespace {
 
 using backtest::Metrics;
 
-constexpr std::size_t kMostRows = 40;
+constexpr std::size_t kMaxRows = 40;
 
 std::string shown(std::string_view text, std::size_t width) {
   std::u32string name = printable(text);
@@ -81,7 +81,7 @@ std::string backtest_table(const backtest::Result& result, std::span<const Metri
   for (std::size_t i = 0; i + backtest::kSources <= metrics.size(); i += backtest::kSources) {
     const Metrics& m = metrics[i];
     if (m.step != 0) continue;
-    if (++rows > kMostRows) continue;
+    if (++rows > kMaxRows) continue;
     std::string name = m.symbol.empty() ? "all" : m.symbol;
     if (!m.target.empty()) name.append("/").append(m.target);
     out += fmt::format("{} {:>8} {:>7} {:>7} {:>7} {:>9} {:>8} {:>8}  {}\n", shown(name, 16),
@@ -90,7 +90,7 @@ std::string backtest_table(const backtest::Result& result, std::span<const Metri
                        number(100 * m.coverage[1], "{:.1f}"), number(100 * m.direction, "{:.1f}"),
                        verdict(m.against[0]));
   }
-  if (rows > kMostRows) out += fmt::format("... and {} rows more\n", rows - kMostRows);
+  if (rows > kMaxRows) out += fmt::format("... and {} rows more\n", rows - kMaxRows);
   const backtest::RunStatistics& s = result.statistics;
   out += fmt::format(
       "{} forecasts of {} bars ({}), {} distinct contexts, {} from the cache, {} by the "

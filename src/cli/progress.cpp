@@ -20,7 +20,7 @@ namespace {
 constexpr double kFirstDraw = 0.5;      // seconds
 constexpr double kBetweenDraws = 0.1;   // seconds
 constexpr double kLongest = 360'000.0;  // seconds left: beyond that it is no estimate
-constexpr std::size_t kMostColumns = 100;
+constexpr std::size_t kMaxColumns = 100;
 constexpr std::size_t kWidestBar = 40;
 constexpr std::size_t kNarrowestBar = 8;
 
@@ -119,7 +119,7 @@ void ProgressBar::update(std::uint64_t done, std::uint64_t total) {
   next_draw_ = now + kBetweenDraws;
   drawn_ = true;
   // One column stays free: a character in the last one makes some terminals wrap.
-  const std::size_t width = std::min(kMostColumns, screen_.width() - 1);
+  const std::size_t width = std::min(kMaxColumns, screen_.width() - 1);
   screen_.write("\r\x1b[K" + progress_line(label_, done, total, now - begun_, width, unit_));
 }
 

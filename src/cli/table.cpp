@@ -12,7 +12,7 @@
 namespace toto::cli {
 namespace {
 
-constexpr std::size_t kMostSeries = 8;
+constexpr std::size_t kMaxSeries = 8;
 constexpr std::size_t kRowsAlone = 12;  // steps shown of a single series
 constexpr std::size_t kRowsOfMany = 5;  // ... of each of several
 constexpr std::size_t kLastRows = 2;    // ... of which at the end
@@ -193,7 +193,7 @@ std::string block(const TableSeries& series, std::size_t rows, const TableLook& 
 }  // namespace
 
 std::string forecast_table(std::span<const TableSeries> series, const TableLook& look) {
-  const std::size_t shown = std::min(series.size(), kMostSeries);
+  const std::size_t shown = std::min(series.size(), kMaxSeries);
   const std::size_t rows = series.size() == 1 ? kRowsAlone : kRowsOfMany;
   std::string text;
   for (std::size_t i = 0; i < shown; ++i) {

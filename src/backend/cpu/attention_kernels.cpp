@@ -25,8 +25,8 @@ constexpr int kRows = 4;  // queries worked on together, so that keys and values
 /// while the shared ones are worked on.
 HWY_INLINE void fetch_private(const AttentionScratch& s, int q, std::size_t floats) {
   constexpr std::size_t kLine = 16;
-  constexpr std::size_t kMost = 24 * kLine;  // the processor goes on by itself
-  for (std::size_t i = 0; i < std::min(floats, kMost); i += kLine) {
+  constexpr std::size_t kMax = 24 * kLine;  // the processor goes on by itself
+  for (std::size_t i = 0; i < std::min(floats, kMax); i += kLine) {
     __builtin_prefetch(s.keys[q] + i, 0, 2);
     __builtin_prefetch(s.values[q] + i, 0, 2);
   }

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 36;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 36;
 constexpr std::array<std::string_view, 5> kBarWords = {"open", "high", "low", "close", "volume"};
 
 std::vector<std::string> header_of(const std::string& text, const std::string& path) {
@@ -64,7 +64,7 @@ class FileReader {
       : path_(std::move(path)), options_(options) {}
 
   void read(Market& market) {
-    std::string text = read_text_file(path_, kMostBytes, ExitStatus::bad_data);
+    std::string text = read_text_file(path_, kMaxBytes, ExitStatus::bad_data);
     header_ = header_of(text, path_);
     choose_columns();
     data::Dataset table;

@@ -152,8 +152,8 @@ PairedTest diebold_mariano(Values loss, Values other, std::size_t overlap) {
 }
 
 PairedTest paired_test(Values loss, Values other, std::size_t overlap) {
-  constexpr std::size_t kLeast = 10;
-  const std::size_t needed = std::max(kLeast, 3 * (overlap + 1));
+  constexpr std::size_t kMin = 10;
+  const std::size_t needed = std::max(kMin, 3 * (overlap + 1));
   PairedTest test{loss.size(), needed, NAN, NAN};
   if (test.too_few()) return test;
   test = diebold_mariano(loss, other, overlap);

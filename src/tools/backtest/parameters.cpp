@@ -13,14 +13,14 @@
 namespace toto::backtest {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
 
   std::map<std::string, Parameters, std::less<>> read() {
-    const std::string text = read_text_file(path_, kMostBytes, ExitStatus::bad_data);
+    const std::string text = read_text_file(path_, kMaxBytes, ExitStatus::bad_data);
     const nlohmann::json all = parse_json(text, ExitStatus::bad_data, path_);
     if (!all.is_object() || all.value("format", nlohmann::json()) != "toto-parameters" ||
         all.value("version", nlohmann::json()) != 1) {

@@ -30,7 +30,7 @@ constexpr std::size_t kChecksum = 32;
 constexpr std::size_t kHead = kKey + kChecksum + 4;
 constexpr std::string_view kPrefix = "predictions-";
 constexpr std::string_view kTag = "toto-predictions";
-constexpr std::uint64_t kMostSegmentBytes = std::uint64_t{1} << 31;
+constexpr std::uint64_t kMaxSegmentBytes = std::uint64_t{1} << 31;
 constexpr std::int64_t kStaleSeconds = 600;  // a write takes milliseconds
 
 std::string_view bytes_of(std::span<const float> values) {
@@ -51,7 +51,7 @@ bool is_key(std::string_view text) {
 std::optional<std::string> read_bytes(const fs::path& path) {
   try {
     const InputFile file(path.string());
-    if (file.size() > kMostSegmentBytes) return std::nullopt;
+    if (file.size() > kMaxSegmentBytes) return std::nullopt;
     std::string bytes(file.size(), '\0');
     file.read(0, std::as_writable_bytes(std::span(bytes)));
     return bytes;
@@ -91,7 +91,7 @@ DecodedSegment decode_segment(std::string_view bytes) {
   while (!bytes.empty()) {
     std::uint32_t count = 0;
     if (bytes.size() >= kHead) std::memcpy(&count, bytes.data() + kKey + kChecksum, 4);
-    const bool fits = bytes.size() >= kHead && count <= kMostCachedFloats &&
+    const bool fits = bytes.size() >= kHead && count <= kMaxCachedFloats &&
                       bytes.size() - kHead >= std::size_t{count} * sizeof(float);
     if (!fits) {
       ++out.damaged;

@@ -17,11 +17,11 @@
 
 namespace toto::backtest {
 
-inline constexpr std::size_t kMostCachedFloats = std::size_t{1} << 24;  // of one entry
+inline constexpr std::size_t kMaxCachedFloats = std::size_t{1} << 24;  // of one entry
 
 struct CachedPrediction {
   std::string key;            // 64 hexadecimal digits
-  std::vector<float> values;  // at most kMostCachedFloats, all finite
+  std::vector<float> values;  // at most kMaxCachedFloats, all finite
 };
 
 /// The bytes of a segment.

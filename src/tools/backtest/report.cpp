@@ -43,7 +43,7 @@ void write_report(const data::TextSink& sink, const Result& result,
   data["fans_of"] = count_fans(result);
   for (const char* list : {"symbols", "errors"}) {
     data[std::string(list) + "_of"] = data[list].size();
-    while (data[list].size() > kMostGroups) data[list].erase(data[list].size() - 1);
+    while (data[list].size() > kMaxGroups) data[list].erase(data[list].size() - 1);
   }
   data["trades"] = nlohmann::ordered_json::array();
   for (const Trades& t : trades) data["trades"].push_back(to_json(t));

@@ -15,10 +15,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMostFanCells = 12'000;  // of all windows: about a megabyte
-constexpr std::size_t kMostFanGroups = 60;     // symbols and targets
-constexpr std::size_t kMostFanBars = 250;      // of one window
-constexpr std::size_t kMostTimes = 60;         // points of the error over time
+constexpr std::size_t kMaxFanCells = 12'000;  // of all windows: about a megabyte
+constexpr std::size_t kMaxFanGroups = 60;     // symbols and targets
+constexpr std::size_t kMaxFanBars = 250;      // of one window
+constexpr std::size_t kMaxTimes = 60;         // points of the error over time
 // Of levels(): 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95.
 constexpr std::array<std::size_t, 7> kFan = {0, 1, 4, 9, 14, 17, 18};
 
@@ -63,7 +63,7 @@ struct Sums {
   double count = 0;
 };
 
-/// Mean scaled error by the time of the bar, in at most kMostTimes pieces.
+/// Mean scaled error by the time of the bar, in at most kMaxTimes pieces.
 ordered_json over_time(const Result& result, const Metrics& group) {
   std::map<std::int64_t, Sums> by_time;
   data::TimeStyle style;  // of the first symbol here
@@ -78,7 +78,7 @@ ordered_json over_time(const Result& result, const Metrics& group) {
     }
     sums.count += 1;
   }
-  const std::size_t each = (by_time.size() + kMostTimes - 1) / kMostTimes;
+  const std::size_t each = (by_time.size() + kMaxTimes - 1) / kMaxTimes;
   ordered_json times = ordered_json::array();
   ordered_json errors = ordered_json::array(
       {ordered_json::array(), ordered_json::array(), ordered_json::array(), ordered_json::array()});
@@ -118,7 +118,7 @@ ordered_json window_json(std::span<const Cell> cells, const Symbol& symbol, std:
   for (std::size_t i = 0; i < kFan.size(); ++i) quantiles.push_back(ordered_json::array());
   for (std::size_t b = 0; b + 1 < kSources; ++b) baselines.push_back(ordered_json::array());
   ordered_json times = ordered_json::array();
-  for (const std::size_t at : choose(cells.size(), kMostFanBars)) {
+  for (const std::size_t at : choose(cells.size(), kMaxFanBars)) {
     const Cell& cell = cells[at];
     times.push_back(data::format_time(cell.time, symbol.style));
     actual.push_back(shown(cell.actual));
@@ -163,7 +163,7 @@ std::size_t next_group(std::span<const Metrics> metrics, std::size_t begin) {
 }  // namespace
 
 std::vector<std::size_t> report_steps(std::size_t horizon) {
-  std::vector<std::size_t> steps = choose(horizon, kMostSteps);
+  std::vector<std::size_t> steps = choose(horizon, kMaxSteps);
   for (std::size_t& step : steps) ++step;
   return steps;
 }
@@ -176,7 +176,7 @@ std::size_t count_groups(std::span<const Metrics> metrics) {
 
 ordered_json report_groups(const Result& result, std::span<const Metrics> metrics) {
   ordered_json groups = ordered_json::array();
-  for (std::size_t begin = 0; begin < metrics.size() && groups.size() < kMostGroups;) {
+  for (std::size_t begin = 0; begin < metrics.size() && groups.size() < kMaxGroups;) {
     const std::size_t end = next_group(metrics, begin);
     const std::span<const Metrics> rows = metrics.subspan(begin, end - begin);
     ordered_json totals = ordered_json::array();
@@ -209,12 +209,12 @@ std::size_t count_fans(const Result& result) {
 }
 
 ordered_json report_fans(const Result& result) {
-  const std::size_t groups = std::min(count_fans(result), kMostFanGroups);
+  const std::size_t groups = std::min(count_fans(result), kMaxFanGroups);
   ordered_json fans = ordered_json::array();
   if (groups == 0) return fans;
   // The bars before a window have two numbers each, those in it twelve.
-  const std::size_t each = std::min(result.horizon, kMostFanBars) + history_of(result.horizon) / 4;
-  const std::size_t most = kMostFanCells / groups / each;
+  const std::size_t each = std::min(result.horizon, kMaxFanBars) + history_of(result.horizon) / 4;
+  const std::size_t most = kMaxFanCells / groups / each;
   for (std::size_t s = 0; s < result.symbols.size(); ++s) {
     for (std::size_t v = 0; v < result.symbols[s].targets.size() && fans.size() < groups; ++v) {
       fans.push_back(fan_group(result, s, v, most));

@@ -13,8 +13,8 @@ namespace toto::backtest {
 
 // Whatever is evaluated, the page stays a few megabytes: it shows at most so many of each, and says
 // of how many.
-inline constexpr std::size_t kMostGroups = 300;  // of symbols and targets; symbols; errors
-inline constexpr std::size_t kMostSteps = 120;   // points of the error by step
+inline constexpr std::size_t kMaxGroups = 300;  // of symbols and targets; symbols; errors
+inline constexpr std::size_t kMaxSteps = 120;   // points of the error by step
 
 /// Those that the error by step is drawn at, from 1; evenly chosen, the last one always.
 std::vector<std::size_t> report_steps(std::size_t horizon);

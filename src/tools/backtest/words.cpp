@@ -64,8 +64,8 @@ std::size_t season_of(const data::Interval& interval) {
   if (interval.count == data::kDayMs) return 7;
   if (interval.count == 7 * data::kDayMs) return 52;
   if (interval.count > data::kDayMs || data::kDayMs % interval.count != 0) return 1;
-  constexpr std::int64_t kMost = 1440;
-  return static_cast<std::size_t>(std::min(kMost, data::kDayMs / interval.count));
+  constexpr std::int64_t kMax = 1440;
+  return static_cast<std::size_t>(std::min(kMax, data::kDayMs / interval.count));
 }
 
 namespace {
@@ -93,9 +93,9 @@ std::size_t bars_per_day(const Symbol& symbol) {
 std::size_t season_of(const Symbol& symbol) {
   const data::Interval& interval = symbol.interval;
   if (interval.unit == data::Interval::Unit::milliseconds && interval.count < data::kDayMs) {
-    constexpr std::size_t kMost = 1440;
+    constexpr std::size_t kMax = 1440;
     const std::size_t day = bars_per_day(symbol);
-    if (day > 1) return std::min(kMost, day);
+    if (day > 1) return std::min(kMax, day);
   }
   return season_of(interval);
 }

@@ -14,7 +14,7 @@
 namespace toto::plot {
 namespace {
 
-constexpr std::size_t kMostPanels = 60;
+constexpr std::size_t kMaxPanels = 60;
 constexpr double kTitleSize = 20.0;
 constexpr double kTextSize = 13.0;
 constexpr double kNoteSize = 11.0;
@@ -127,7 +127,7 @@ std::string level_label(double level) { return fmt::format("{:.4g} %", level * 1
 
 Drawing draw(const Figure& figure) {
   Drawing drawing;
-  const std::size_t count = std::min(figure.panels.size(), kMostPanels);
+  const std::size_t count = std::min(figure.panels.size(), kMaxPanels);
   const Grid grid = grid_for(count);
   const std::vector<double> levels = band_levels(figure);
   drawing.width = grid.width;

@@ -15,7 +15,7 @@
 namespace toto::plot {
 namespace {
 
-constexpr std::size_t kLeastHistory = 40;  // steps shown of it, however short the horizon
+constexpr std::size_t kMinHistory = 40;  // steps shown of it, however short the horizon
 constexpr double kNameHeight = 25.0;
 constexpr double kAxisHeight = 32.0;  // two lines of labels
 constexpr double kRowGap = 14.0;
@@ -123,7 +123,7 @@ std::size_t first_shown(const Figure& figure, const Panel& panel) {
   const std::size_t steps = panel.history.size();
   const std::size_t horizon = horizon_of(panel);
   const std::size_t wanted =
-      figure.history_steps.value_or(horizon == 0 ? steps : std::max(3 * horizon, kLeastHistory));
+      figure.history_steps.value_or(horizon == 0 ? steps : std::max(3 * horizon, kMinHistory));
   return steps - std::min(steps, wanted);
 }
 

@@ -16,7 +16,7 @@
 namespace toto::plot {
 namespace {
 
-constexpr int kMostDecimals = 12;  // smaller numbers are written with an exponent
+constexpr int kMaxDecimals = 12;  // smaller numbers are written with an exponent
 
 // Decimals that tell values apart far below a pixel of the plot's height.
 int decimals_for(const ValueRange& range) {
@@ -26,7 +26,7 @@ int decimals_for(const ValueRange& range) {
 std::string script_number(double value, int decimals) {
   if (std::isnan(value)) return "null";
   if (std::isinf(value)) return value > 0 ? "1e999" : "-1e999";
-  if (decimals > kMostDecimals || std::abs(value) >= 1e12) return fmt::format("{:.6g}", value);
+  if (decimals > kMaxDecimals || std::abs(value) >= 1e12) return fmt::format("{:.6g}", value);
   std::string text = fmt::format("{:.{}f}", value, decimals);
   if (decimals > 0) {
     text.erase(text.find_last_not_of('0') + 1);
@@ -97,7 +97,7 @@ std::string panel_data(const Frame& frame, double distance) {
   std::string data =
       fmt::format(R"({{"r":[{},{},{},{}],"y":[{},{}],"d":{},"s":{},)", coordinate(r.left),
                   coordinate(r.top), coordinate(r.right), coordinate(r.bottom), frame.range.low,
-                  frame.range.high, std::min(decimals, kMostDecimals), style);
+                  frame.range.high, std::min(decimals, kMaxDecimals), style);
   data +=
       fmt::format(R"("x":{},"t":{},"h":{},"f":{},)",
                   array(all, [&](std::size_t i) { return fmt::format("{:.0f}", frame.axis.x(i)); }),

@@ -18,7 +18,7 @@ constexpr double kMean = 1e-6;  // of scale: the bound of parameters, docs/produ
 constexpr double kNoFarther = 1.25;
 constexpr std::size_t kNoiseSamples = 256;
 // 8 seeds: sigma is above twice or below a quarter of its expectation by chance once in 4,000 runs.
-constexpr double kNoise = 2, kLeastNoise = 4;
+constexpr double kNoise = 2, kMinNoise = 4;
 constexpr std::size_t kListedSeries = 12;
 
 void add_rows(Experiment& e, const Subject& subject, const std::vector<Forecast>& forecasts) {
@@ -158,7 +158,7 @@ std::vector<Check> sampling_noise(Experiment& e, const Subject& subject) {
       measured("sampling noise", "sigma(MAE) over seeds / that expected of so many trajectories",
                ratio(found, expected), kNoise, "x", why),
       measured("sampling noise, too little", "sigma(MAE) expected / that over seeds",
-               found > 0 ? ratio(expected, found) : std::nan(""), kLeastNoise, "x",
+               found > 0 ? ratio(expected, found) : std::nan(""), kMinNoise, "x",
                why + "; none at all would be the same draws for every seed")};
 }
 

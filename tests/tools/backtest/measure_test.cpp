@@ -136,7 +136,7 @@ TEST(Measure, StepsKeepTheirNumbersInThePage) {
 
 TEST(Measure, ThePageHasAnEndWhateverIsEvaluated) {
   EXPECT_EQ(report_steps(4), (std::vector<std::size_t>{1, 2, 3, 4}));
-  EXPECT_EQ(report_steps(100'000).size(), kMostSteps);
+  EXPECT_EQ(report_steps(100'000).size(), kMaxSteps);
   EXPECT_EQ(report_steps(100'000).back(), 100'000U);
   Result many;
   many.horizon = 1;
@@ -160,7 +160,7 @@ TEST(Measure, ThePageHasAnEndWhateverIsEvaluated) {
     many.symbols.push_back(std::move(symbol));
   }
   EXPECT_EQ(count_groups(metrics), 1000U);
-  EXPECT_EQ(report_groups(many, metrics).size(), kMostGroups);
+  EXPECT_EQ(report_groups(many, metrics).size(), kMaxGroups);
   EXPECT_EQ(count_fans(many), 1000U);
   const auto fans = report_fans(many);
   EXPECT_EQ(fans.size(), 60U);
