@@ -12,7 +12,7 @@
 #include "cli/backtest_views.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
-#include "core/atomic_file.h"
+#include "core/file_set.h"
 #include "tools/backtest/aggregate.h"
 
 namespace toto::cli {
@@ -34,26 +34,6 @@ void make_folder(const std::string& folder) {
 void check_writable(const std::string& folder) {
   for (const char* name : kResults) const AtomicFile probe(folder + "/" + name);
 }
-
-/// Several files that appear together, once all of them have been written.
-class Outputs {
- public:
-  explicit Outputs(std::string folder) : folder_(std::move(folder)) {}
-
-  data::TextSink sink(const std::string& name) {
-    files_.push_back(std::make_unique<AtomicFile>(folder_ + "/" + name));
-    AtomicFile* const file = files_.back().get();
-    return [file](std::string_view text) { file->write(text); };
-  }
-  void commit() {
-    for (const auto& file : files_) file->sync();
-    for (const auto& file : files_) file->commit();
-  }
-
- private:
-  std::string folder_;
-  std::vector<std::unique_ptr<AtomicFile>> files_;
-};
 
 ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
   const Interrupt interrupt;
@@ -100,13 +80,17 @@ ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
   std::vector<backtest::Trades> trades;
   if (request.trade) trades = backtest::simulate(result, request.fee, request.dead_zone);
   const backtest::RunDescription run = describe_run(info, forecaster, options.decode);
-  Outputs outputs(request.out);
-  backtest::write_forecasts(outputs.sink("forecasts.csv"), result, options);
-  backtest::write_metrics(outputs.sink("metrics.csv"), metrics);
-  backtest::write_summary(outputs.sink("summary.json"), result, metrics, trades, options, run);
-  backtest::write_report(outputs.sink("report.html"), result, metrics, trades, options, run);
-  outputs.sink("run.json")(statistics_json(result.statistics));
-  outputs.commit();
+  FileSet files;
+  const auto to = [&](const char* name) -> data::TextSink {
+    AtomicFile* const file = &files.add(request.out + "/" + name);
+    return [file](std::string_view text) { file->write(text); };
+  };
+  backtest::write_forecasts(to("forecasts.csv"), result, options);
+  backtest::write_metrics(to("metrics.csv"), metrics);
+  backtest::write_summary(to("summary.json"), result, metrics, trades, options, run);
+  backtest::write_report(to("report.html"), result, metrics, trades, options, run);
+  to("run.json")(statistics_json(result.statistics));
+  files.replace();
 
   if (request.json) {
     backtest::write_summary([](std::string_view text) { print(text); }, result, metrics, trades,

@@ -11,10 +11,11 @@
 
 #include "cli/forecast_options.h"
 #include "cli/interrupt.h"
+#include "cli/process.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/views.h"
-#include "core/atomic_file.h"
+#include "core/file_set.h"
 #include "core/json.h"
 #include "toto/tools/backtest.hpp"
 #include "toto/tools/output.hpp"
@@ -22,24 +23,22 @@
 namespace toto::cli {
 namespace {
 
-// A result that goes to a file or to standard output. Files are opened before the work begins, so
-// that a path that cannot be written costs no time, and appear when all results have been written.
+// Where a result goes: a file of the set, standard output (-), or nowhere (empty). Files are opened
+// before the work begins, so that a path that cannot be written costs no time.
 class Result {
  public:
-  explicit Result(const std::string& path) : standard_output_(path == "-") {
-    if (!path.empty() && !standard_output_) file_.emplace(path);
+  Result(const std::string& path, FileSet& files) : standard_output_(path == "-") {
+    if (!path.empty() && !standard_output_) file_ = &files.add(path);
   }
-  [[nodiscard]] data::TextSink sink() {
-    return [this](std::string_view text) { file_ ? file_->write(text) : print(text); };
-  }
-  [[nodiscard]] bool wanted() const { return standard_output_ || file_.has_value(); }
-  void commit() {
-    if (file_) file_->commit();
+  [[nodiscard]] bool has_file() const { return file_ != nullptr; }
+  [[nodiscard]] bool is_printed() const { return standard_output_; }
+  [[nodiscard]] data::TextSink file() const {
+    return [file = file_](std::string_view text) { file->write(text); };
   }
 
  private:
   bool standard_output_;
-  std::optional<AtomicFile> file_;
+  AtomicFile* file_ = nullptr;
 };
 
 template <typename T>
@@ -174,6 +173,24 @@ void keep_levels(Forecast& forecast, const std::vector<double>& wanted) {
   forecast.levels = wanted;
 }
 
+/// What was computed, and how each of the results is written.
+struct Computed {
+  const data::Dataset& data;
+  const std::vector<Forecast>& forecasts;
+  data::RunInfo run;
+  std::string counters;  // JSON; empty: not asked for
+
+  void as_json(const data::TextSink& sink) const {
+    data::write_json(sink, data.series, forecasts, data.errors, run, counters);
+  }
+  void as_csv(const data::TextSink& sink) const {
+    data::write_csv(sink, data.series, forecasts, run);
+  }
+  void samples(const data::TextSink& sink) const {
+    data::write_samples_csv(sink, data.series, forecasts, run);
+  }
+};
+
 ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   const Interrupt interrupt;
   check(request);
@@ -181,9 +198,10 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   const Settings settings = resolve_settings(request.settings);
   request.query.model = settings.model.value;
   request.forecast.seed = settings.seed.value;
-  Result output(request.json ? "-" : request.output);
-  Result samples(request.output_samples);
-  Result picture(request.plot);
+  FileSet files;
+  const Result output(request.output, files);
+  const Result samples(request.output_samples, files);
+  const Result picture(request.plot, files);
 
   const ModelInfo info = inspect_model(request.query);
   for (const std::string& warning : info.warnings) warn(warning);
@@ -192,32 +210,39 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   for (const data::SeriesError& failed : data.errors) report(failed.error);
   if (data.series.empty()) return data.errors.front().error.status();
 
-  const bool table =
-      !session.quiet && !request.json && request.output != "-" && request.output_samples != "-";
+  const bool table = !session.quiet && !request.json && !output.is_printed() &&
+                     !samples.is_printed() && has_standard_output();
   Counters counters;
   std::vector<Forecast> forecasts =
-      compute(request, settings, data, table || picture.wanted(), interrupt, session, counters);
+      compute(request, settings, data, table || picture.has_file(), interrupt, session, counters);
   if (data.series.empty()) return data.errors.front().error.status();
-  if (picture.wanted()) {
+  if (picture.has_file()) {
     const plot::Figure figure = make_figure(data.series, forecasts, info);
-    picture.sink()(request.plot.ends_with(".svg") ? plot::to_svg(figure) : plot::to_html(figure));
+    picture.file()(request.plot.ends_with(".svg") ? plot::to_svg(figure) : plot::to_html(figure));
   }
+  std::string shown;
   if (table) {
-    print(make_table(data.series, forecasts, info, request.forecast.seed,
-                     terminal_width(STDOUT_FILENO)));
+    shown = make_table(data.series, forecasts, info, request.forecast.seed,
+                       terminal_width(STDOUT_FILENO));
   }
   for (Forecast& forecast : forecasts) keep_levels(forecast, request.forecast.levels);
-  const data::RunInfo run = {info.name, info.synthetic, request.forecast.seed,
-                             request.forecast.decode == Decode::cached ? "cached" : "uncached"};
-  if (samples.wanted()) data::write_samples_csv(samples.sink(), data.series, forecasts, run);
-  if (request.json || request.output.ends_with(".json")) {
-    data::write_json(output.sink(), data.series, forecasts, data.errors, run,
-                     request.counters ? to_json(counters, 2) : std::string());
-  } else if (output.wanted()) {
-    data::write_csv(output.sink(), data.series, forecasts, run);
+  const Computed all = {data,
+                        forecasts,
+                        {info.name, info.synthetic, request.forecast.seed,
+                         request.forecast.decode == Decode::cached ? "cached" : "uncached"},
+                        request.counters ? to_json(counters, 2) : std::string()};
+  if (samples.has_file()) all.samples(samples.file());
+  if (output.has_file()) {
+    const bool json = request.output.ends_with(".json");
+    json ? all.as_json(output.file()) : all.as_csv(output.file());
   }
+  files.commit();
+  // Files first: whoever reads standard output may go away before the end.
+  if (request.json) all.as_json(print);
+  if (output.is_printed()) all.as_csv(print);
+  if (samples.is_printed()) all.samples(print);
+  if (table) print(shown);
   if (request.counters) note(session, summary(counters));
-  for (Result* result : {&output, &samples, &picture}) result->commit();
   return data.errors.empty() ? ExitStatus::ok : data.errors.front().error.status();
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "cli/arguments.h"
+#include "cli/result_paths.h"
 
 namespace toto::cli {
 namespace {
@@ -179,13 +180,10 @@ void check(ForecastRequest& request) {
     check_suffix(request.output_samples, "--output-samples", ".csv");
   }
   check_suffix(request.plot, "--plot", ".svg", ".html");
-  const int claims = (request.output == "-") + (request.output_samples == "-") + request.json;
-  if (claims > 1) {
-    throw Error(
-        ExitStatus::usage, "conflicting_flags",
-        "--output -, --output-samples - and --json each want standard output for themselves",
-        "toto forecast");
-  }
+  require_distinct({{"--output", request.output},
+                    {"--output-samples", request.output_samples},
+                    {"--plot", request.plot},
+                    {"--json", request.json ? "-" : ""}});
   if (std::count(request.inputs.begin(), request.inputs.end(), "-") > 1) {
     throw Error(ExitStatus::usage, "conflicting_flags", "standard input can be read only once",
                 "toto forecast");

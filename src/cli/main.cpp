@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `toto`: parses the command line, runs a command, maps errors to exit statuses.
-#include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
+#include <span>
 #include <vector>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/help.h"
+#include "cli/interrupt.h"
+#include "cli/process.h"
+#include "core/descriptor.h"
 
 namespace toto::cli {
 namespace {
@@ -101,18 +107,21 @@ Command add_command(const Command& parent, Session& session, const std::string& 
   return command;
 }
 
-void report(const Error& error) { fmt::print(stderr, "toto: {}\n", error.what()); }
+void report(const Error& error) { say(error.what()); }
 
-void warn(std::string_view message) { fmt::print(stderr, "toto: warning: {}\n", message); }
+void warn(std::string_view message) { say("warning: " + std::string(message)); }
 
 void note(const Session& session, std::string_view message) {
-  if (!session.quiet) fmt::print(stderr, "toto: {}\n", message);
+  if (!session.quiet) say(message);
 }
 
 void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw Error(ExitStatus::io, "write_failed", "cannot write", "standard output");
-  }
+  if (write_all(STDOUT_FILENO, std::as_bytes(std::span(text.data(), text.size())))) return;
+  const int error = errno;
+  throw Error(ExitStatus::io, "write_failed",
+              has_standard_output() ? std::string("cannot write: ") + std::strerror(error)
+                                    : std::string("cannot write: it is closed"),
+              "standard output");
 }
 
 }  // namespace toto::cli
@@ -120,16 +129,22 @@ void print(std::string_view text) {
 int main(int argc, char** argv) {
   using toto::Error;
   using toto::ExitStatus;
+  toto::cli::prepare_process();
+  int status = 0;
   try {
-    return toto::cli::run(argc, argv);
+    status = toto::cli::run(argc, argv);
   } catch (const Error& error) {
-    return toto::cli::fail(error);
+    status = toto::cli::fail(error);
   } catch (const std::bad_alloc&) {
-    return toto::cli::fail(
-        Error(ExitStatus::internal, "out_of_memory", "not enough memory", {},
-              "use a shorter --context, fewer --samples or fewer series at a time"));
+    status = toto::cli::fail_out_of_memory();
   } catch (const std::exception& error) {
-    return toto::cli::fail(Error(ExitStatus::internal, "internal", error.what(), {},
-                                 "this is a defect of toto: please report it"));
+    try {
+      status = toto::cli::fail(Error(ExitStatus::internal, "internal", error.what(), {},
+                                     "this is a defect of toto: please report it"));
+    } catch (const std::bad_alloc&) {
+      status = toto::cli::fail_out_of_memory();
+    }
   }
+  if (status == static_cast<int>(ExitStatus::interrupted)) toto::cli::end_by_signal();
+  return status;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/process.h"
 
 namespace toto::cli {
 namespace {
@@ -131,7 +132,7 @@ ForecasterOptions forecaster_options(const Settings& settings) {
     const bool plan = !cache && (line.starts_with("plan") || line.starts_with("autotune"));
     const bool graph = line.starts_with("graph");
     if (cache ? log.cache : plan ? log.plans : graph ? log.graphs : log.memory) {
-      fmt::print(stderr, "toto: {}\n", line);
+      say(line);
     }
   };
   return options;

@@ -9,8 +9,8 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 
+#include "cli/process.h"
 #include "cli/terminal.h"
 #include "core/printable.h"
 
@@ -90,10 +90,7 @@ std::string progress_line(std::string_view label, std::uint64_t done, std::uint6
 ProgressBar::ProgressBar(std::string_view label, bool quiet, ProgressUnit unit)
     : ProgressBar(label, Screen{}, unit) {
   if (quiet || !is_terminal(STDERR_FILENO)) return;
-  screen_.write = [](std::string_view text) {
-    std::fwrite(text.data(), 1, text.size(), stderr);
-    std::fflush(stderr);
-  };
+  screen_.write = write_to_stderr;
   screen_.seconds = [] {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration<double>(now).count();

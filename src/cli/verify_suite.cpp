@@ -14,8 +14,9 @@
 #include "cli/environment.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "cli/result_paths.h"
 #include "cli/second_process.h"
-#include "core/atomic_file.h"
+#include "core/file_set.h"
 #include "toto/tools/data.hpp"
 
 namespace toto::cli {
@@ -112,6 +113,16 @@ Writer writer_for(const std::string& path) {
   throw Error(ExitStatus::usage, "unknown_suffix",
               fmt::format("expected a name that ends in .md, .html or .json, found '{}'", path),
               "--report");
+}
+
+/// A report must not take the place of another one, nor of what is compared with. The record may:
+/// it is for the next comparison.
+void check_paths(const SuiteRequest& request) {
+  std::vector<NamedPath> results = {{"--record", request.record}};
+  for (const std::string& path : request.reports) results.push_back({"--report", path});
+  require_distinct(results);
+  results.front() = {"--against", request.against};
+  require_distinct(results);
 }
 
 std::string short_text(const VerifyReport& report) {
@@ -211,10 +222,12 @@ ExitStatus run_verify_suite(const SuiteRequest& request, const Session& session)
   if (request.second_process) end_with_parent();
   const Interrupt interrupt;
   // Opened first, so that a path that cannot be written costs no time.
-  std::vector<std::pair<Writer, std::unique_ptr<AtomicFile>>> files;
+  FileSet files;
+  std::vector<std::pair<Writer, AtomicFile*>> reports;
   if (!request.second_process) {
+    check_paths(request);
     for (const std::string& path : request.reports) {
-      files.emplace_back(writer_for(path), std::make_unique<AtomicFile>(path));
+      reports.emplace_back(writer_for(path), &files.add(path));
     }
   }
   const Settings settings = resolve_settings(request.settings);
@@ -245,8 +258,8 @@ ExitStatus run_verify_suite(const SuiteRequest& request, const Session& session)
   };
   const VerifyReport report = verify_suite(options);
   bar.finish();
-  for (const auto& [write, file] : files) file->write(write(report));
-  for (const auto& [write, file] : files) file->commit();
+  for (const auto& [write, file] : reports) file->write(write(report));
+  files.commit();
   print(request.json ? verify_json(report) : short_text(report));
   return report.status();
 }

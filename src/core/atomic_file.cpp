@@ -15,6 +15,7 @@
 #include <random>
 #include <utility>
 
+#include "core/descriptor.h"
 #include "toto/error.hpp"
 
 namespace toto {
@@ -120,8 +121,10 @@ AtomicFile::AtomicFile(std::string path, std::string_view tag) : path_(std::move
   // A rename would replace a read-only file without asking.
   if (exists && ::access(path_.c_str(), W_OK) != 0) fail(errno);
   open_temporary(follow_links(path_), tag);
-  // Some file systems have no permissions to set; that is no reason to refuse the file.
-  if (exists) ::fchmod(fd_, existing.st_mode & 07777);
+  // Read, write and execute only: the new file belongs to whoever runs this, and a set-uid bit
+  // would hand out that user's rights. Some file systems have no permissions to set; that is no
+  // reason to refuse the file.
+  if (exists) ::fchmod(fd_, existing.st_mode & 0777);
 }
 
 void AtomicFile::open_temporary(std::string target, std::string_view tag) {
@@ -165,14 +168,7 @@ void AtomicFile::flush() {
 }
 
 void AtomicFile::write_all(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      fail(errno);
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
+  if (!toto::write_all(fd_, bytes)) fail(errno);
 }
 
 void AtomicFile::sync() {
@@ -197,9 +193,31 @@ void AtomicFile::commit() {
   }
 }
 
+void AtomicFile::remove_old() const {
+  if (target_.empty() || ::unlink(target_.c_str()) == 0 || errno == ENOENT) return;
+  fail(errno);
+}
+
 void AtomicFile::fail(int error) const {
   throw Error(ExitStatus::io, "write_failed", fmt::format("cannot write: {}", std::strerror(error)),
               path_);
+}
+
+bool same_target(const std::string& a, const std::string& b) {
+  const int fd = named_descriptor(a);
+  if (fd >= 0 || named_descriptor(b) >= 0) return fd == named_descriptor(b);
+  struct stat first = {}, second = {};
+  for (const std::string& path : {a, b}) {
+    if (::stat(path.c_str(), &first) == 0 && !S_ISREG(first.st_mode)) return false;
+  }
+  const std::string left = follow_links(a), right = follow_links(b);
+  const std::string left_folder = folder_of(left), right_folder = folder_of(right);
+  if (left.substr(left_folder.size()) != right.substr(right_folder.size())) return false;
+  const auto known = [](const std::string& folder, struct stat& status) {
+    return ::stat(folder.empty() ? "." : folder.c_str(), &status) == 0;
+  };
+  return known(left_folder, first) && known(right_folder, second) &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 void remove_unfinished_files() noexcept { PendingFile::unlink_all(); }

@@ -16,8 +16,9 @@ namespace toto {
 class PendingFile;  // a slot of the registry behind remove_unfinished_files()
 
 /// A target that is a link is followed, and what it points to is replaced; a replaced file keeps
-/// its permissions. Devices, pipes, /dev/stdout, /dev/stderr and /dev/fd/N have nothing to rename
-/// and are written straight through. Every function throws Error write_failed (74).
+/// its permissions, but no set-uid bit. Devices, pipes, /dev/stdout, /dev/stderr and /dev/fd/N have
+/// nothing to rename and are written straight through. Every function throws Error write_failed
+/// (74).
 class AtomicFile {
  public:
   /// The temporary file is called `.TAG-0123456789abcdef.tmp`, with random digits.
@@ -32,6 +33,8 @@ class AtomicFile {
   /// done, so that several files can be committed together.
   void sync();
   void commit();
+  /// Removes what commit() will replace: between the two there is neither the old nor the new file.
+  void remove_old() const;
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
@@ -47,6 +50,10 @@ class AtomicFile {
   int fd_ = -1;
   std::vector<std::byte> buffer_;
 };
+
+/// Whether writing to the two paths would write to one file: links followed, names of the same
+/// descriptor (/dev/stdout, /dev/fd/1) alike. Devices such as /dev/null may be shared.
+[[nodiscard]] bool same_target(const std::string& a, const std::string& b);
 
 /// Unlinks the temporary files of all AtomicFiles that are not committed yet. Async-signal-safe, so
 /// that a handler can leave no partial file behind before it ends the process.

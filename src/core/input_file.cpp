@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/descriptor.h"
+
 namespace toto {
 namespace {
 
@@ -70,10 +72,10 @@ std::string read_text_file(const std::string& path, std::size_t limit, ExitStatu
   while (text.size() <= limit) {
     const std::size_t before = text.size();
     text.resize(before + 65536);
-    const ssize_t got = ::read(fd, text.data() + before, 65536);
-    text.resize(before + static_cast<std::size_t>(got > 0 ? got : 0));
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got =
+        read_some(fd, std::as_writable_bytes(std::span(text)).subspan(before, 65536));
     if (got < 0) error = errno;
+    text.resize(before + static_cast<std::size_t>(got > 0 ? got : 0));
     if (got <= 0) break;
   }
   ::close(fd);

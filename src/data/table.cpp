@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/table.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <iostream>
+#include <cstring>
 #include <limits>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -205,17 +208,20 @@ Table read_table(std::istream& in, std::string_view name, const CsvOptions& opti
   return TableReader(in, name, options, take).read();
 }
 
-Input::Input(const std::string& path) : name_(path == "-" ? "<stdin>" : path) {
-  if (path == "-") return;
-  errno = 0;
-  file_.open(path, std::ios::binary);
-  if (file_.is_open()) return;
-  if (errno == ENOENT || errno == ENOTDIR) {
-    throw Error(ExitStatus::missing_input, "file_not_found", "there is no such file", path);
+Input::Input(const std::string& path) : name_(path == "-" ? "<stdin>" : path), stream_(nullptr) {
+  const bool opens = path != "-";
+  const int fd = opens ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+  if (fd < 0) {
+    const int error = errno;
+    if (error == ENOENT || error == ENOTDIR) {
+      throw Error(ExitStatus::missing_input, "file_not_found", "there is no such file", path);
+    }
+    throw Error(ExitStatus::io, "read_failed", fmt::format("cannot read: {}", std::strerror(error)),
+                path);
   }
-  throw Error(ExitStatus::io, "read_failed", "the file cannot be opened for reading", path);
+  buffer_ = std::make_unique<DescriptorBuffer>(fd, opens, name_);
+  stream_.rdbuf(buffer_.get());
+  stream_.exceptions(std::ios::badbit);  // what the buffer throws says what went wrong
 }
-
-std::istream& Input::stream() { return file_.is_open() ? file_ : std::cin; }
 
 }  // namespace toto::data

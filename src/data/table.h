@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
+#include <istream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/descriptor.h"
 #include "data/columns.h"
 #include "toto/tools/data.hpp"
 
@@ -38,17 +40,18 @@ struct Table {
 /// Reads it whole; errors as for read_csv.
 Table read_table(std::istream& in, std::string_view name, const CsvOptions& options, Take take);
 
-/// A file open for reading, or standard input for "-".
+/// A file open for reading, or standard input for "-". Reading throws Error read_failed (74).
 class Input {
  public:
   /// Throws Error file_not_found (66), read_failed (74).
   explicit Input(const std::string& path);
-  [[nodiscard]] std::istream& stream();
+  [[nodiscard]] std::istream& stream() { return stream_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
-  std::ifstream file_;
   std::string name_;
+  std::unique_ptr<DescriptorBuffer> buffer_;
+  std::istream stream_;
 };
 
 }  // namespace toto::data

@@ -161,6 +161,31 @@ int in_child(const std::function<int()>& body) {
 }
 
 // Root may write anywhere, so the child gives that up first.
+TEST(AtomicFile, ASetUidBitIsNotHandedOn) {
+  const TempFolder folder;
+  folder.write("out", "old");
+  ASSERT_EQ(::chmod(folder.path("out").c_str(), 06755), 0);
+  AtomicFile file(folder.path("out"));
+  file.write("new");
+  file.commit();
+  EXPECT_EQ(read_file(folder.path("out")), "new");
+  EXPECT_EQ(mode_of(folder.path("out")), 0755U);
+}
+
+TEST(AtomicFile, SameTargetFollowsLinksAndFolders) {
+  const TempFolder folder;
+  fs::create_directory(folder.path("sub"));
+  fs::create_symlink("../out", folder.path("sub/link"));
+  EXPECT_TRUE(same_target(folder.path("out"), folder.path("sub/../out")));
+  EXPECT_TRUE(same_target(folder.path("out"), folder.path("sub/link")));
+  EXPECT_FALSE(same_target(folder.path("out"), folder.path("other")));
+  EXPECT_FALSE(same_target(folder.path("out"), folder.path("sub/out")));
+  EXPECT_FALSE(same_target(folder.path("out"), folder.path("absent/out")));
+  EXPECT_TRUE(same_target("/dev/stdout", "/dev/fd/1"));
+  EXPECT_FALSE(same_target("/dev/stdout", "/dev/stderr"));
+  EXPECT_FALSE(same_target("/dev/null", "/dev/null"));
+}
+
 TEST(AtomicFile, PermissionsAreRespected) {
   const TempFolder folder;
   folder.write("shut/x", "");

@@ -179,6 +179,20 @@ TEST(SyntheticCheckpoint, FailuresLeaveNothing) {
   EXPECT_EQ(folder.files(), 1U);
 }
 
+TEST(SyntheticCheckpoint, ALinkOfTheUserStays) {
+  const TempFolder folder;
+  std::filesystem::create_symlink("nowhere/at/all", folder.path("link"));
+  const Error error =
+      error_of([&] { write_synthetic_checkpoint(small_config(), 1, folder.path("link")); });
+  EXPECT_EQ(error.code(), "write_failed");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
+  // One that leads to a folder is followed.
+  std::filesystem::create_directory(folder.path("real"));
+  std::filesystem::create_symlink("real", folder.path("good"));
+  write_synthetic_checkpoint(small_config(), 1, folder.path("good"));
+  EXPECT_TRUE(std::filesystem::exists(folder.path("real/model.safetensors")));
+}
+
 TEST(SyntheticCheckpoint, AFailureLeavesTheOldFiles) {
   const TempFolder folder;
   write_synthetic_checkpoint(small_config(), 1, folder.path("m"));

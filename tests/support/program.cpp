@@ -114,6 +114,8 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
+const char* program_path() { return TOTO_PROGRAM; }
+
 std::string tiny_model() { return data_path("golden/toto1-tiny-a"); }
 
 std::string two_columns(int days) {

@@ -54,6 +54,9 @@ class Program : public testing::Test {
 
 std::string read_file(const std::string& path);
 
+/// The built program, for tests that start it by way of a shell.
+const char* program_path();
+
 /// A small real checkpoint (patch 8) and a CSV file of two columns over 64 days.
 std::string tiny_model();
 std::string two_columns(int days = 64);

@@ -30,6 +30,7 @@ class SafetensorsWriter {
   void write(std::span<const std::byte> bytes);
   /// Brings everything onto the disk. Every byte that the header promises must have been written.
   void sync();
+  void remove_old() const { file_.remove_old(); }
   /// Does the same, and the file appears.
   void commit();
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "core/json.h"
@@ -18,20 +20,21 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kOpenBase = "toto-open-base-1.0";
 
-/// Makes a folder, and removes it again (and the parents it had to make) unless kept.
+/// Makes a folder, and removes it again (and the parents it had to make) unless kept. What it has
+/// not made stays, also a link that leads nowhere.
 class NewFolder {
  public:
   explicit NewFolder(const fs::path& folder) {
-    std::error_code error;
-    fs::path above = folder.lexically_normal();
-    for (; !above.empty() && !fs::exists(above, error); above = above.parent_path()) {
-      if (above.has_filename()) made_.push_back(above);
-    }
-    fs::create_directories(folder, error);
-    if (error) {
+    if (folder.empty()) fail(folder, std::strerror(ENOENT));
+    fs::path at;
+    for (const fs::path& part : folder) {
+      at /= part;
+      std::error_code error;
+      if (fs::create_directory(at, error)) made_.push_back(at);
+      std::error_code ignored;
+      if (fs::is_directory(at, ignored)) continue;
       remove();
-      throw Error(ExitStatus::io, "write_failed",
-                  fmt::format("cannot make the folder: {}", error.message()), folder.string());
+      fail(folder, error ? error.message() : std::strerror(ENOTDIR));
     }
   }
   ~NewFolder() { remove(); }
@@ -40,11 +43,15 @@ class NewFolder {
   void keep() { made_.clear(); }
 
  private:
+  [[noreturn]] static void fail(const fs::path& folder, const std::string& reason) {
+    throw Error(ExitStatus::io, "write_failed", "cannot make the folder: " + reason,
+                folder.string());
+  }
   void remove() {
     std::error_code ignored;
-    for (const fs::path& folder : made_) fs::remove(folder, ignored);  // innermost first
+    for (; !made_.empty(); made_.pop_back()) fs::remove(made_.back(), ignored);  // innermost first
   }
-  std::vector<fs::path> made_;
+  std::vector<fs::path> made_;  // outermost first
 };
 
 }  // namespace
@@ -85,6 +92,10 @@ void write_synthetic_checkpoint(std::string_view config_json, std::uint64_t seed
   }
   writer.sync();  // nothing appears before both files are on the disk
   config_file.sync();
+  // The old ones go before a new one comes: a kill in between leaves no weights beside the
+  // configuration of others.
+  config_file.remove_old();
+  writer.remove_old();
   writer.commit();
   config_file.commit();
   place.keep();
