@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/printable.h"
-#include "tools/backtest/spelling.h"
+#include "tools/backtest/column_names.h"
 
 namespace toto::cli {
 namespace {

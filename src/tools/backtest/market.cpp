@@ -15,8 +15,8 @@
 #include "data/calendar.h"
 #include "data/csv_reader.h"
 #include "data/number.h"
+#include "tools/backtest/column_names.h"
 #include "tools/backtest/data_check.h"
-#include "tools/backtest/spelling.h"
 #include "toto/tools/backtest.hpp"
 
 namespace toto::backtest {

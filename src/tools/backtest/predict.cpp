@@ -19,9 +19,9 @@ namespace {
 
 // A call of the engine: enough rows to keep every core busy, little memory. What a batch holds
 // changes no bit of a result.
-constexpr std::size_t kMostBatch = 256;
-constexpr std::size_t kMostValues = std::size_t{1} << 18;
-constexpr std::size_t kMostDrawn = std::size_t{1} << 24;  // floats of trajectories
+constexpr std::size_t kMaxBatch = 256;
+constexpr std::size_t kMaxValues = std::size_t{1} << 18;
+constexpr std::size_t kMaxDrawn = std::size_t{1} << 24;  // floats of trajectories
 
 std::string_view raw(std::span<const float> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
@@ -141,12 +141,12 @@ std::size_t Predictor::batch_size(std::span<const Symbol> symbols, const Paramet
   std::size_t values = 0;
   std::size_t samples = 0;
   std::size_t count = 0;
-  while (count < std::min(jobs.size(), kMostBatch)) {
+  while (count < std::min(jobs.size(), kMaxBatch)) {
     const Request& request = jobs[count].request;
     const std::size_t variates = variates_of(symbols[request.symbol], options_);
     values += request.bars * variates;
     if (drawn) samples += parameters.samples * request.steps * variates;
-    if (count > 0 && (values > kMostValues || samples > kMostDrawn)) break;
+    if (count > 0 && (values > kMaxValues || samples > kMaxDrawn)) break;
     ++count;
   }
   return count;

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tools/backtest/cells.h"
-#include "tools/backtest/spelling.h"
+#include "tools/backtest/column_names.h"
 #include "toto/tools/backtest.hpp"
 
 namespace toto::backtest {

@@ -21,9 +21,9 @@ constexpr std::size_t kNoiseSamples = 256;
 constexpr double kNoise = 2, kMinNoise = 4;
 constexpr std::size_t kListedSeries = 12;
 
-void add_rows(Experiment& e, const Subject& subject, const std::vector<Forecast>& forecasts) {
-  const Windows& windows = e.windows();
-  VerifyTable& t = e.tables["0 accuracy"];
+void add_rows(SuiteState& state, const Variant& variant, const std::vector<Forecast>& forecasts) {
+  const Windows& windows = state.windows();
+  VerifyTable& t = state.tables["0 accuracy"];
   if (t.columns.empty()) {
     t.title = "Accuracy against what happened";
     t.note = fmt::format(
@@ -48,7 +48,7 @@ void add_rows(Experiment& e, const Subject& subject, const std::vector<Forecast>
     const auto last = std::find_if(t.rows.rbegin(), t.rows.rend(),
                                    [&](const auto& row) { return row.front() == title; });
     std::vector<std::string> row = {title,
-                                    subject.label(),
+                                    variant.label(),
                                     fmt::format("{}", s.steps),
                                     fmt::format("{:.6g}", s.mae),
                                     fmt::format("{:.6f}", s.mase),
@@ -83,22 +83,23 @@ double expected_noise(const Windows& windows, const std::vector<Forecast>& forec
 }
 
 /// Quantiles against those of eager, and of float64.
-Check compare_quantiles(Experiment& e, const Subject& subject, const std::vector<Forecast>& found) {
-  const std::vector<Forecast>& eager = e.eager_windows();
-  const std::vector<Forecast>& exact = e.exact_windows();
+Check compare_quantiles(SuiteState& state, const Variant& variant,
+                        const std::vector<Forecast>& found) {
+  const std::vector<Forecast>& eager = state.eager_windows();
+  const std::vector<Forecast>& exact = state.exact_windows();
   const double to_eager = mean_quantile_difference(found, eager);
   const double to_exact = mean_quantile_difference(found, exact);
   const double its = mean_quantile_difference(eager, exact);
-  const Scores s = score(e.windows(), found, "");
-  const Scores base = score(e.windows(), eager, "");
+  const Scores s = score(state.windows(), found, "");
+  const Scores base = score(state.windows(), eager, "");
   const std::string why = fmt::format(
       "quantiles 0.1 to 0.9 of {} windows: {:.2g} to eager, {:.2g} to float64 (eager: {:.2g}); MAE "
       "{:.6g}, eager {:.6g}",
-      e.windows().all.size(), to_eager, to_exact, its, s.mae, base.mae);
-  if (is_narrow(subject.precision, e.options.load.backend)) {
+      state.windows().all.size(), to_eager, to_exact, its, s.mae, base.mae);
+  if (is_narrow(variant.precision, state.options.load.backend)) {
     return measured("walk-forward", "mean difference of quantiles to eager float32", to_eager,
-                    narrow_bounds(subject.precision).mean, "of scale",
-                    fmt::format("documented bound of {}; {}", word(subject.precision), why));
+                    narrow_bounds(variant.precision).mean, "of scale",
+                    fmt::format("documented bound of {}; {}", word(variant.precision), why));
   }
   if (to_eager < kMean || its <= 0.5 * kMean) {
     return measured("walk-forward", "mean difference of quantiles to eager", to_eager, kMean,
@@ -111,12 +112,12 @@ Check compare_quantiles(Experiment& e, const Subject& subject, const std::vector
 
 }  // namespace
 
-std::vector<Check> walk_forward(Experiment& e, const Subject& subject) {
-  const Windows& windows = e.windows();
-  Forecaster forecaster = e.forecaster(subject);
+std::vector<Check> walk_forward(SuiteState& state, const Variant& variant) {
+  const Windows& windows = state.windows();
+  Forecaster forecaster = state.forecaster(variant);
   const std::vector<Forecast> found = forecast_windows(forecaster, windows);
-  add_rows(e, subject, found);
-  std::vector<Check> checks = {compare_quantiles(e, subject, found)};
+  add_rows(state, variant, found);
+  std::vector<Check> checks = {compare_quantiles(state, variant, found)};
   for (Check& c : without_parameters(forecaster, window_series(windows), window_options(windows),
                                      found, "walk-forward, without parameters")) {
     checks.push_back(std::move(c));
@@ -124,32 +125,32 @@ std::vector<Check> walk_forward(Experiment& e, const Subject& subject) {
   return checks;
 }
 
-std::vector<Check> sampling_noise(Experiment& e, const Subject& subject) {
-  const Windows& windows = e.windows();
+std::vector<Check> sampling_noise(SuiteState& state, const Variant& variant) {
+  const Windows& windows = state.windows();
   const std::vector<Series> series = window_series(windows);
-  Forecaster forecaster = e.forecaster(subject);
+  Forecaster forecaster = state.forecaster(variant);
   ForecastOptions options;
   options.horizon = windows.horizon;
   options.num_samples = kNoiseSamples;
   options.quantiles_from = QuantilesFrom::samples;
-  const std::size_t seeds = e.quick() ? 8 : 32;
+  const std::size_t seeds = state.quick() ? 8 : 32;
   std::vector<double> maes;
   for (std::size_t seed = 0; seed < seeds; ++seed) {
-    options.seed = e.options.seed + seed;
+    options.seed = state.options.seed + seed;
     maes.push_back(score(windows, forecaster.forecast(series, options), "").mae);
   }
   double mean = 0, squares = 0;
   for (const double x : maes) mean += x / static_cast<double>(seeds);
   for (const double x : maes) squares += (x - mean) * (x - mean);
   const double found = std::sqrt(squares / static_cast<double>(seeds - 1));
-  const double expected = expected_noise(windows, e.eager_windows());
-  VerifyTable& t = e.tables["2 noise"];
+  const double expected = expected_noise(windows, state.eager_windows());
+  VerifyTable& t = state.tables["2 noise"];
   t.title = "Noise of sampling";
   t.note =
       "The MAE of medians of trajectories moves from seed to seed. A difference between two runs "
       "that is smaller than a few times this is noise and no error of a mode.";
   t.columns = {"as", "trajectories", "seeds", "MAE, mean", "MAE, sigma", "sigma expected"};
-  t.rows.push_back({subject.label(), fmt::format("{}", kNoiseSamples), fmt::format("{}", seeds),
+  t.rows.push_back({variant.label(), fmt::format("{}", kNoiseSamples), fmt::format("{}", seeds),
                     fmt::format("{:.6g}", mean), fmt::format("{:.3g}", found),
                     fmt::format("{:.3g}", expected)});
   const std::string why = fmt::format(

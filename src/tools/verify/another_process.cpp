@@ -13,9 +13,9 @@
 namespace toto::verify {
 namespace {
 
-std::vector<std::string> bits_of(Experiment& e, const Subject& subject) {
-  Forecaster forecaster = e.forecaster(subject);
-  const Request r = request_for(e, patch_of(forecaster.model()));
+std::vector<std::string> bits_of(SuiteState& state, const Variant& variant) {
+  Forecaster forecaster = state.forecaster(variant);
+  const Request r = request_for(state, patch_of(forecaster.model()));
   return digests_of(forecaster, r, forecaster.forecast(r.series, r.options));
 }
 
@@ -38,24 +38,24 @@ std::map<std::string, std::vector<std::string>> read_bits(const std::string& tex
 
 }  // namespace
 
-std::string bits_of_all(Experiment& e) {
+std::string bits_of_all(SuiteState& state) {
   std::string text;
-  for (const Subject& subject : all_subjects(e)) {
-    text += subject.label() + '\n';
-    for (const std::string& digest : bits_of(e, subject)) text += digest + '\n';
+  for (const Variant& variant : all_subjects(state)) {
+    text += variant.label() + '\n';
+    for (const std::string& digest : bits_of(state, variant)) text += digest + '\n';
     text += '\n';
   }
   return text;
 }
 
-std::vector<Check> same_in_another_process(Experiment& e) {
-  const auto other = read_bits(e.second_process());
-  const Request request = request_for(e, patch_of(e.eager()));
+std::vector<Check> same_in_another_process(SuiteState& state) {
+  const auto other = read_bits(state.second_process());
+  const Request request = request_for(state, patch_of(state.eager()));
   std::vector<Check> checks;
-  for (const Subject& subject : all_subjects(e)) {
-    const std::string label = subject.label();
-    std::vector<std::string>& mine = e.bits[label];
-    if (mine.empty()) mine = bits_of(e, subject);
+  for (const Variant& variant : all_subjects(state)) {
+    const std::string label = variant.label();
+    std::vector<std::string>& mine = state.bits[label];
+    if (mine.empty()) mine = bits_of(state, variant);
     const auto its = other.find(label);
     if (its == other.end() || its->second.size() != mine.size() || mine.empty()) {
       Check c = measured(label, "series whose bits differ", std::nan(""), 0, "series",

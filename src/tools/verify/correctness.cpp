@@ -37,11 +37,11 @@ void widen(Distance& all, const Distance& one) {
 }
 
 /// How far `eager` is from float64 in all cases that float64 ran; infinite where one is.
-Distance conditioning(Experiment& e) {
+Distance conditioning(SuiteState& state) {
   Distance all;
-  for (std::size_t i = 0; i < e.cases().size(); ++i) {
-    if (e.cases()[i].with_float64) {
-      widen(all, distance(e.eager_records()[i], e.exact_records()[i]));
+  for (std::size_t i = 0; i < state.cases().size(); ++i) {
+    if (state.cases()[i].with_float64) {
+      widen(all, distance(state.eager_records()[i], state.exact_records()[i]));
     }
   }
   return all;
@@ -117,13 +117,13 @@ Check judge_narrow(const Case& one, Precision type, const Record& found, const R
                               word(type), d.mean, d.largest, at_patch(d, eager), to_exact));
 }
 
-void list_cases(Experiment& e) {
-  VerifyTable& t = e.tables["3 cases"];
+void list_cases(SuiteState& state) {
+  VerifyTable& t = state.tables["3 cases"];
   t.title = "What was compared";
   t.note =
       "The requests behind the group Correctness. Every mode is held against eager on all of them.";
   t.columns = {"case", "series", "longest context", "steps forecast", "held against"};
-  for (const Case& one : e.cases()) {
+  for (const Case& one : state.cases()) {
     std::size_t longest = 0;
     for (const OwnedSeries& s : one.series) {
       longest = std::max(longest, s.values.size() / s.variates);
@@ -136,37 +136,37 @@ void list_cases(Experiment& e) {
 
 }  // namespace
 
-std::vector<Check> eager_is_exact(Experiment& e) {
+std::vector<Check> eager_is_exact(SuiteState& state) {
   std::vector<Check> checks;
-  const std::vector<Case>& cases = e.cases();
-  list_cases(e);
+  const std::vector<Case>& cases = state.cases();
+  list_cases(state);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (!cases[i].with_float64) continue;
-    const Distance d = distance(e.eager_records()[i], e.exact_records()[i]);
+    const Distance d = distance(state.eager_records()[i], state.exact_records()[i]);
     const bool mean_decides = d.mean / kExactMean >= d.largest / kExactLargest;
     checks.push_back(measured(
         cases[i].name, fmt::format("{} difference to float64", mean_decides ? "mean" : "largest"),
         mean_decides ? d.mean : d.largest, mean_decides ? kExactMean : kExactLargest, kUnit,
         fmt::format("mean {:.2g}, bound {:.0e}; largest {:.2g}{}, bound {:.0e}", d.mean, kExactMean,
-                    d.largest, at_patch(d, e.exact_records()[i]), kExactLargest)));
+                    d.largest, at_patch(d, state.exact_records()[i]), kExactLargest)));
     // Infinite distances are alike in whatever they are divided by.
     if (!std::isfinite(d.mean + d.largest)) checks.back().verdict = Verdict::fails;
   }
   return checks;
 }
 
-std::vector<Check> mode_is_eager(Experiment& e, const Subject& subject) {
+std::vector<Check> mode_is_eager(SuiteState& state, const Variant& variant) {
   std::vector<Check> checks;
-  const std::vector<Case>& cases = e.cases();
-  const Model& model = e.model(subject);
-  const bool wide = !is_narrow(subject.precision, e.options.load.backend);
-  const Distance conditioned = conditioning(e);
+  const std::vector<Case>& cases = state.cases();
+  const Model& model = state.model(variant);
+  const bool wide = !is_narrow(variant.precision, state.options.load.backend);
+  const Distance conditioned = conditioning(state);
   Distance mine, its;  // the largest distances to float64 of all cases
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const Record found = run_case(model, cases[i], e.options.forecaster);
-    const Record& eager = e.eager_records()[i];
-    const Record& exact = e.exact_records()[i];
-    checks.push_back(!wide ? judge_narrow(cases[i], subject.precision, found, eager, exact)
+    const Record found = run_case(model, cases[i], state.options.forecaster);
+    const Record& eager = state.eager_records()[i];
+    const Record& exact = state.exact_records()[i];
+    checks.push_back(!wide ? judge_narrow(cases[i], variant.precision, found, eager, exact)
                      : cases[i].with_float64
                          ? judge_float32(cases[i], found, eager, exact)
                          : judge_without_float64(cases[i], found, eager, conditioned));

@@ -59,27 +59,27 @@ Check chunks(const Forecaster& in_force, const Request& r, const std::vector<For
 }
 
 /// Numbers of threads that are not the one in force.
-std::vector<int> other_threads(const Experiment& e) {
-  const int asked = e.options.load.threads;
+std::vector<int> other_threads(const SuiteState& state) {
+  const int asked = state.options.load.threads;
   const int mine = asked == 0 ? available_cores() : asked;
   std::vector<int> counts;
   for (const int threads : {1, 3, 2}) {
-    if (threads != mine && counts.size() < (e.quick() ? 1U : 2U)) counts.push_back(threads);
+    if (threads != mine && counts.size() < (state.quick() ? 1U : 2U)) counts.push_back(threads);
   }
   return counts;
 }
 
 }  // namespace
 
-std::vector<Check> same_bits_again(Experiment& e, const Subject& subject) {
-  const Model& model = e.model(subject);
-  const Request r = request_for(e, patch_of(model));
-  Forecaster free = e.forecaster(subject);
+std::vector<Check> same_bits_again(SuiteState& state, const Variant& variant) {
+  const Model& model = state.model(variant);
+  const Request r = request_for(state, patch_of(model));
+  Forecaster free = state.forecaster(variant);
   std::vector<Forecast> all(r.series.size());
   free.forecast(r.series, r.options, all);
   std::vector<Check> checks;
   checks.push_back(chunks(free, r, all));
-  e.bits[subject.label()] = digests_of(free, r, all);
+  state.bits[variant.label()] = digests_of(free, r, all);
   checks.push_back(same("the same call again", "bytes that differ in a second call",
                         free.forecast(r.series, r.options), all));
 
@@ -102,15 +102,15 @@ std::vector<Check> same_bits_again(Experiment& e, const Subject& subject) {
   return checks;
 }
 
-std::vector<Check> same_bits_by_threads(Experiment& e, const Subject& subject) {
-  const Request r = request_for(e, patch_of(e.model(subject)));
-  const std::vector<Forecast> all = e.forecaster(subject).forecast(r.series, r.options);
+std::vector<Check> same_bits_by_threads(SuiteState& state, const Variant& variant) {
+  const Request r = request_for(state, patch_of(state.model(variant)));
+  const std::vector<Forecast> all = state.forecaster(variant).forecast(r.series, r.options);
   std::vector<Check> checks;
-  for (const int threads : other_threads(e)) {
-    const Model other = e.lab.load(subject, threads);
+  for (const int threads : other_threads(state)) {
+    const Model other = state.harness.load(variant, threads);
     checks.push_back(same(fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"),
                           "bytes that differ from those of the threads in force",
-                          e.forecaster(other, subject).forecast(r.series, r.options), all));
+                          state.forecaster(other, variant).forecast(r.series, r.options), all));
   }
   return checks;
 }

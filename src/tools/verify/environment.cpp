@@ -42,22 +42,23 @@ Check stale_plans(const VerifyOptions& options) {
                              : names + "; toto cache clear removes them");
 }
 
-Check mode_in_force(const Experiment& e) {
+Check mode_in_force(const SuiteState& state) {
   Check c = measured("mode in force", "whether the rollback is on",
-                     e.options.load.mode == Mode::eager ? 1 : 0, 1, {},
-                     fmt::format("{} is what would be deployed", e.in_force().label()));
-  if (e.options.load.mode == Mode::eager) {
+                     state.options.load.mode == Mode::eager ? 1 : 0, 1, {},
+                     fmt::format("{} is what would be deployed", state.in_force().label()));
+  if (state.options.load.mode == Mode::eager) {
     c.verdict = Verdict::warning;
     c.why += ": the reference's order of operations, and slow";
   }
   return c;
 }
 
-Check threads(const Experiment& e) {
+Check threads(const SuiteState& state) {
   const int cores = available_cores();
   Check c = measured(
-      "threads", "threads for each core", static_cast<double>(e.options.load.threads) / cores, 1,
-      {}, fmt::format("{} threads, {} cores (0: one for each)", e.options.load.threads, cores));
+      "threads", "threads for each core", static_cast<double>(state.options.load.threads) / cores,
+      1, {},
+      fmt::format("{} threads, {} cores (0: one for each)", state.options.load.threads, cores));
   if (c.verdict == Verdict::fails) {
     c.verdict = Verdict::warning;  // slow, but no wrong number
     c.why += ": more threads than cores wait for each other";
@@ -67,12 +68,13 @@ Check threads(const Experiment& e) {
 
 }  // namespace
 
-std::vector<Check> environment(Experiment& e) {
-  return {unknown_names(e.options), stale_plans(e.options), mode_in_force(e), threads(e)};
+std::vector<Check> environment(SuiteState& state) {
+  return {unknown_names(state.options), stale_plans(state.options), mode_in_force(state),
+          threads(state)};
 }
 
-void describe_environment(Experiment& e, VerifyReport& report) {
-  const VerifyOptions& o = e.options;
+void describe_environment(SuiteState& state, VerifyReport& report) {
+  const VerifyOptions& o = state.options;
   const Checkpoint checkpoint = open_checkpoint(o.query);
   report.program = fmt::format("toto {}", plan_program_version());
   report.model = checkpoint.info.name;
@@ -81,7 +83,7 @@ void describe_environment(Experiment& e, VerifyReport& report) {
   report.data = "no series were given: series made by a formula";
   if (!o.data.empty()) {
     report.data = fmt::format("{} series of {}", o.data.size(), o.data_name);
-    const std::size_t most = e.quick() ? 8 : 64;
+    const std::size_t most = state.quick() ? 8 : 64;
     if (o.data.size() > most) report.data += fmt::format(", of which the first {} were used", most);
   }
   auto& lines = report.environment;

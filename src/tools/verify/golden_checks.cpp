@@ -8,8 +8,8 @@
 
 namespace toto::verify {
 
-std::vector<Check> golden(Experiment& e, const std::string& folder) {
-  LoadOptions load = e.options.load;
+std::vector<Check> golden(SuiteState& state, const std::string& folder) {
+  LoadOptions load = state.options.load;
   load.precision = Precision::float32;
   const GoldenReport report = verify_golden({&folder, 1}, load);
   std::vector<Check> checks;

@@ -7,63 +7,63 @@
 #include <string>
 #include <vector>
 
-#include "tools/verify/experiment.h"
+#include "tools/verify/suite_state.h"
 
 namespace toto::verify {
 
 struct Item {
   std::string group;
   std::string name;
-  std::function<std::vector<Check>(Experiment&)> run;
+  std::function<std::vector<Check>(SuiteState&)> run;
 };
 
 /// Every item of the suite, in the order that loads the fewest models.
-std::vector<Item> items_of(const Experiment& e);
+std::vector<Item> items_of(const SuiteState& state);
 
 /// Runs some. A failure of any kind is a check; only Error interrupted is thrown on.
-VerifyReport run_items(Experiment& e, const std::vector<Item>& items);
+VerifyReport run_items(SuiteState& state, const std::vector<Item>& items);
 
 /// Runs all of them, or those that the options ask for.
-VerifyReport run_suite(const VerifyOptions& options, const Laboratory& laboratory);
+VerifyReport run_suite(const VerifyOptions& options, const Harness& harness);
 
 // correctness.cpp
-std::vector<Check> eager_is_exact(Experiment& e);
-std::vector<Check> mode_is_eager(Experiment& e, const Subject& subject);
+std::vector<Check> eager_is_exact(SuiteState& state);
+std::vector<Check> mode_is_eager(SuiteState& state, const Variant& variant);
 
 // another_process.cpp
-std::vector<Check> same_in_another_process(Experiment& e);
+std::vector<Check> same_in_another_process(SuiteState& state);
 /// Digests of every mode, as a second process hands them over.
-std::string bits_of_all(Experiment& e);
+std::string bits_of_all(SuiteState& state);
 
 // determinism.cpp
-std::vector<Check> same_bits_again(Experiment& e, const Subject& subject);
-std::vector<Check> same_bits_by_threads(Experiment& e, const Subject& subject);
+std::vector<Check> same_bits_again(SuiteState& state, const Variant& variant);
+std::vector<Check> same_bits_by_threads(SuiteState& state, const Variant& variant);
 
 // performance.cpp
-std::vector<Check> speed(Experiment& e, const Subject& subject);
+std::vector<Check> speed(SuiteState& state, const Variant& variant);
 
 // stability.cpp
-std::vector<Check> nothing_is_built(Experiment& e, const Subject& subject);
-std::vector<Check> odd_inputs(Experiment& e, const Subject& subject);
-std::vector<Check> memory_is_flat(Experiment& e, const Subject& subject);
-std::vector<Check> memory_returns(Experiment& e);
-std::vector<Check> soak(Experiment& e, const Subject& subject);
+std::vector<Check> nothing_is_built(SuiteState& state, const Variant& variant);
+std::vector<Check> odd_inputs(SuiteState& state, const Variant& variant);
+std::vector<Check> memory_is_flat(SuiteState& state, const Variant& variant);
+std::vector<Check> memory_returns(SuiteState& state);
+std::vector<Check> soak(SuiteState& state, const Variant& variant);
 
 // accuracy.cpp
-std::vector<Check> walk_forward(Experiment& e, const Subject& subject);
-std::vector<Check> sampling_noise(Experiment& e, const Subject& subject);
+std::vector<Check> walk_forward(SuiteState& state, const Variant& variant);
+std::vector<Check> sampling_noise(SuiteState& state, const Variant& variant);
 
 // environment.cpp
-std::vector<Check> environment(Experiment& e);
-void describe_environment(Experiment& e, VerifyReport& report);
+std::vector<Check> environment(SuiteState& state);
+void describe_environment(SuiteState& state, VerifyReport& report);
 
 // history_checks.cpp
-std::vector<Check> compare_history(Experiment& e, const Subject& subject);
-std::vector<Check> record_history(Experiment& e, const Subject& subject);
+std::vector<Check> compare_history(SuiteState& state, const Variant& variant);
+std::vector<Check> record_history(SuiteState& state, const Variant& variant);
 /// Writes what record_history() has made; an earlier record is replaced only where all is well.
-std::vector<Check> leave_record(Experiment& e);
+std::vector<Check> leave_record(SuiteState& state);
 
 // golden_checks.cpp
-std::vector<Check> golden(Experiment& e, const std::string& folder);
+std::vector<Check> golden(SuiteState& state, const std::string& folder);
 
 }  // namespace toto::verify

@@ -22,21 +22,21 @@ constexpr double kWarn = 1e-6, kFail = 1e-5;
 constexpr std::size_t kContext = 1024, kSeries = 256;
 
 /// `checks`: that a forecast without parameters, which is what a service asks for, says the same.
-History history_now(Experiment& e, const Subject& subject, std::vector<Check>& checks) {
-  const Model& model = e.model(subject);
+History history_now(SuiteState& state, const Variant& variant, std::vector<Check>& checks) {
+  const Model& model = state.model(variant);
   History now;
   now.program = fmt::format("toto {}", plan_program_version());
   now.model = model.info().name;
   now.model_hash = model.impl().content_hash;
-  now.settings = {{"as", subject.label()}, {"isa", std::string(model.impl().net->backend().isa())}};
-  for (const SettingLine& line : e.options.settings) {
+  now.settings = {{"as", variant.label()}, {"isa", std::string(model.impl().net->backend().isa())}};
+  for (const SettingLine& line : state.options.settings) {
     now.settings.emplace_back(line.name, line.value);
   }
-  const std::vector<OwnedSeries> owned = own_series(e, kContext, kSeries);
+  const std::vector<OwnedSeries> owned = own_series(state, kContext, kSeries);
   ForecastOptions options;  // one patch: beyond it parameters depend on draws
   options.horizon = static_cast<std::size_t>(model.info().patch_size);
   options.keep_parameters = true;
-  Forecaster forecaster = e.forecaster(subject);
+  Forecaster forecaster = state.forecaster(variant);
   std::vector<Forecast> forecasts = forecaster.forecast(views(owned), options);
   checks = without_parameters(forecaster, views(owned), options, forecasts, "without parameters");
   for (std::size_t i = 0; i < owned.size(); ++i) {
@@ -69,10 +69,10 @@ Check compare_series(const RecordedSeries& now, const RecordedSeries* before) {
 
 }  // namespace
 
-std::vector<Check> compare_history(Experiment& e, const Subject& subject) {
-  const History before = read_history(e.options.against);
+std::vector<Check> compare_history(SuiteState& state, const Variant& variant) {
+  const History before = read_history(state.options.against);
   std::vector<Check> plain;
-  const History now = history_now(e, subject, plain);
+  const History now = history_now(state, variant, plain);
   std::vector<Check> checks;
   checks.push_back(measured("model", "whether another checkpoint was recorded",
                             now.model_hash == before.model_hash ? 0 : 1, 0, {},
@@ -97,14 +97,14 @@ std::vector<Check> compare_history(Experiment& e, const Subject& subject) {
   return checks;
 }
 
-std::vector<Check> record_history(Experiment& e, const Subject& subject) {
+std::vector<Check> record_history(SuiteState& state, const Variant& variant) {
   std::vector<Check> checks;
-  const History now = history_now(e, subject, checks);
+  const History now = history_now(state, variant, checks);
   const auto bad = std::count_if(now.series.begin(), now.series.end(), [](const RecordedSeries& s) {
     return !std::isfinite(drift(s, s).largest);
   });
-  e.record = std::make_unique<AtomicFile>(e.options.record);
-  e.record->write(encode_history(now));
+  state.record = std::make_unique<AtomicFile>(state.options.record);
+  state.record->write(encode_history(now));
   checks.insert(checks.begin(),
                 measured("series", "series with a parameter that is not finite",
                          now.series.empty() ? std::nan("") : static_cast<double>(bad), 0, "series",
@@ -112,25 +112,25 @@ std::vector<Check> record_history(Experiment& e, const Subject& subject) {
   return checks;
 }
 
-std::vector<Check> leave_record(Experiment& e) {
-  const std::string& path = e.options.record;
-  const bool whole = e.options.only.empty();
+std::vector<Check> leave_record(SuiteState& state) {
+  const std::string& path = state.options.record;
+  const bool whole = state.options.only.empty();
   const bool there = std::filesystem::exists(path);
   const auto check = [&](bool left, const std::string& why) {
     return measured("file", "whether the record was not left", left ? 0 : 1, 0, {}, why);
   };
-  if (e.record == nullptr) return {check(false, "there is nothing to record")};
-  if (there && (e.failed || !whole)) {
-    return {check(
-        false, fmt::format("{} is kept as it was, since {}", path,
-                           e.failed ? "a check did not hold" : "only some checks were asked for"))};
+  if (state.record == nullptr) return {check(false, "there is nothing to record")};
+  if (there && (state.failed || !whole)) {
+    return {check(false, fmt::format("{} is kept as it was, since {}", path,
+                                     state.failed ? "a check did not hold"
+                                                  : "only some checks were asked for"))};
   }
-  e.record->commit();
-  return {
-      check(true, fmt::format("written to {}{}", path,
-                              !e.failed && whole ? ""
-                                                 : "; not by a whole run in which every check "
-                                                   "held, so record again before relying on it"))};
+  state.record->commit();
+  return {check(
+      true, fmt::format("written to {}{}", path,
+                        !state.failed && whole ? ""
+                                               : "; not by a whole run in which every check "
+                                                 "held, so record again before relying on it"))};
 }
 
 }  // namespace toto::verify

@@ -49,8 +49,8 @@ struct Pair {
   double others = 0;  // cores that other programs used meanwhile
 };
 
-Pair measure(Experiment& e, const Subject& subject, const Workload& w, std::size_t runs) {
-  Forecaster eager(e.eager()), mode = e.forecaster(subject);
+Pair measure(SuiteState& state, const Variant& variant, const Workload& w, std::size_t runs) {
+  Forecaster eager(state.eager()), mode = state.forecaster(variant);
   const std::size_t patch = patch_of(mode.model());
   const OwnedSeries owned = made_series(500, 8 * patch);
   const Series series = owned.view();
@@ -60,22 +60,23 @@ Pair measure(Experiment& e, const Subject& subject, const Workload& w, std::size
   std::vector<Forecast> out(1);
   Pair pair;
   const auto time = [&](Forecaster& forecaster, Sample& sample) {
-    const double start = e.lab.now();
+    const double start = state.harness.now();
     forecaster.forecast({&series, 1}, options, out);
-    sample.seconds.push_back(e.lab.now() - start);
+    sample.seconds.push_back(state.harness.now() - start);
   };
   Sample warm_up;
   for (int i = 0; i < 2; ++i) {
     time(eager, warm_up);
     time(mode, warm_up);
   }
-  const double begun = e.lab.now();
-  const double others = e.lab.used_by_others();
+  const double begun = state.harness.now();
+  const double others = state.harness.used_by_others();
   for (std::size_t i = 0; i < runs; ++i) {
     time(eager, pair.eager);
     time(mode, pair.mode);
   }
-  pair.others = std::max(e.lab.used_by_others() - others, 0.0) / (e.lab.now() - begun);
+  pair.others =
+      std::max(state.harness.used_by_others() - others, 0.0) / (state.harness.now() - begun);
   pair.eager_counters = eager.counters();
   pair.mode_counters = mode.counters();
   return pair;
@@ -83,8 +84,8 @@ Pair measure(Experiment& e, const Subject& subject, const Workload& w, std::size
 
 std::string milliseconds(double seconds) { return fmt::format("{:.3g}", seconds * 1e3); }
 
-void add_row(Experiment& e, const Subject& subject, const Workload& w, const Pair& p) {
-  VerifyTable& t = e.tables["1 performance"];
+void add_row(SuiteState& state, const Variant& variant, const Workload& w, const Pair& p) {
+  VerifyTable& t = state.tables["1 performance"];
   if (t.columns.empty()) {
     t.title = "Performance";
     t.note =
@@ -98,21 +99,21 @@ void add_row(Experiment& e, const Subject& subject, const Workload& w, const Pai
     return fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 20));
   };
   t.rows.push_back(
-      {w.name, subject.label(), milliseconds(p.mode.at(0.5)), milliseconds(p.mode.at(0.95)),
+      {w.name, variant.label(), milliseconds(p.mode.at(0.5)), milliseconds(p.mode.at(0.95)),
        milliseconds(p.mode.at(0.99)), fmt::format("{:.1f} %", 100 * p.mode.spread()),
        milliseconds(p.eager.at(0.5)), fmt::format("{:.2f} x", p.eager.at(0.5) / p.mode.at(0.5)),
        mebibytes(p.mode_counters.working_bytes), mebibytes(p.eager_counters.working_bytes)});
 }
 
 /// Measures again where the machine was too busy with something else for a verdict.
-Pair measure_in_quiet(Experiment& e, const Subject& subject, const Workload& w, int& attempts) {
-  const std::size_t runs = e.quick() ? 8 : 40;
+Pair measure_in_quiet(SuiteState& state, const Variant& variant, const Workload& w, int& attempts) {
+  const std::size_t runs = state.quick() ? 8 : 40;
   const auto good = [](const Pair& p) {
     return p.mode.spread() <= kSpread && p.mode.at(0) <= kNeverSlower * p.eager.at(0);
   };
-  Pair best = measure(e, subject, w, runs);
+  Pair best = measure(state, variant, w, runs);
   for (attempts = 1; attempts < kAttempts && !good(best); ++attempts) {
-    Pair again = measure(e, subject, w, runs);
+    Pair again = measure(state, variant, w, runs);
     if (good(again) || again.mode.spread() < best.mode.spread()) best = std::move(again);
   }
   return best;
@@ -154,13 +155,13 @@ std::vector<Check> speed_of(const Workload& w, const Pair& p, int attempts) {
 
 }  // namespace
 
-std::vector<Check> speed(Experiment& e, const Subject& subject) {
-  e.wait_for_second_process();  // which would have its share of the machine
+std::vector<Check> speed(SuiteState& state, const Variant& variant) {
+  state.wait_for_second_process();  // which would have its share of the machine
   std::vector<Check> checks;
   for (const Workload& w : kWorkloads) {
     int attempts = 0;
-    const Pair pair = measure_in_quiet(e, subject, w, attempts);
-    add_row(e, subject, w, pair);
+    const Pair pair = measure_in_quiet(state, variant, w, attempts);
+    add_row(state, variant, w, pair);
     for (Check& c : speed_of(w, pair, attempts)) checks.push_back(std::move(c));
   }
   return checks;

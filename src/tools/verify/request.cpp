@@ -5,16 +5,16 @@
 
 namespace toto::verify {
 
-Request request_for(const Experiment& e, std::size_t patch) {
+Request request_for(const SuiteState& state, std::size_t patch) {
   Request r;
-  const std::size_t steps = e.quick() ? 4 * patch : 16 * patch;
-  r.owned = own_series(e, steps, e.quick() ? 8 : 64);
+  const std::size_t steps = state.quick() ? 4 * patch : 16 * patch;
+  r.owned = own_series(state, steps, state.quick() ? 8 : 64);
   r.series = views(r.owned);
   r.options.horizon = patch + patch / 2 + 1;
   r.options.num_samples = kRequestSamples;
   r.options.keep_samples = true;
   r.options.keep_parameters = true;
-  r.options.seed = e.options.seed;
+  r.options.seed = state.options.seed;
   return r;
 }
 
@@ -51,10 +51,10 @@ std::vector<std::string> digests_of(Forecaster& forecaster, const Request& reque
   return digests;
 }
 
-std::vector<Subject> all_subjects(const Experiment& e) {
-  std::vector<Subject> subjects = e.subjects();
-  subjects.insert(subjects.begin(), {Mode::eager, Precision::float32});
-  return subjects;
+std::vector<Variant> all_subjects(const SuiteState& state) {
+  std::vector<Variant> variants = state.variants();
+  variants.insert(variants.begin(), {Mode::eager, Precision::float32});
+  return variants;
 }
 
 }  // namespace toto::verify

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/verify/experiment.h"
+#include "tools/verify/suite_state.h"
 
 namespace toto::verify {
 
@@ -17,7 +17,7 @@ struct Request {
   std::vector<Series> series;
   ForecastOptions options;
 };
-Request request_for(const Experiment& e, std::size_t patch);
+Request request_for(const SuiteState& state, std::size_t patch);
 
 /// Everything in a forecast that could differ: parameters, statistics, trajectories.
 std::string bytes_of(const Forecast& f);
@@ -27,7 +27,7 @@ std::vector<std::string> digests_of(Forecaster& forecaster, const Request& reque
                                     const std::vector<Forecast>& forecasts);
 
 /// `eager` and the others.
-std::vector<Subject> all_subjects(const Experiment& e);
+std::vector<Variant> all_subjects(const SuiteState& state);
 
 // draws.cpp
 std::vector<Check> check_draws(Forecaster& forecaster, const Request& request,

@@ -106,8 +106,8 @@ double mebibytes(std::uint64_t bytes) { return static_cast<double>(bytes) / kMeb
 
 }  // namespace
 
-std::vector<Check> nothing_is_built(Experiment& e, const Subject& subject) {
-  Forecaster forecaster = e.forecaster(subject);
+std::vector<Check> nothing_is_built(SuiteState& state, const Variant& variant) {
+  Forecaster forecaster = state.forecaster(variant);
   const std::size_t patch = patch_of(forecaster.model());
   const WarmupShape shape{4 * patch, 2 * patch, 1, 3};
   forecaster.warm_up({&shape, 1}, sampled(shape.horizon));
@@ -119,7 +119,7 @@ std::vector<Check> nothing_is_built(Experiment& e, const Subject& subject) {
     forecaster.forecast(v.series, v.options, std::span(out).first(v.series.size()));
   }
   for (Forecast& f : out) f.id.reserve(64);
-  const std::size_t runs = e.quick() ? 12 : 200;
+  const std::size_t runs = state.quick() ? 12 : 200;
   const bool recorded = forecaster.counters().graph_replays > 0;
   // A graph is captured when the first shape of its bucket comes: here they all come once.
   for (std::size_t i = 0; recorded && i < runs; ++i) {
@@ -131,10 +131,10 @@ std::vector<Check> nothing_is_built(Experiment& e, const Subject& subject) {
   for (std::size_t i = 0; i < runs; ++i) {
     const Varying v = varying(i, patch);
     const std::span<Forecast> results = std::span(out).first(v.series.size());
-    e.lab.before_forecast(forecaster);
-    const std::uint64_t had = e.lab.allocations();
+    state.harness.before_forecast(forecaster);
+    const std::uint64_t had = state.harness.allocations();
     forecaster.forecast(v.series, v.options, results);
-    allocations += e.lab.allocations() - had;
+    allocations += state.harness.allocations() - had;
   }
   const Counters after = forecaster.counters();
   const auto zero = [&](std::string name, std::string measure, std::uint64_t value,
@@ -147,7 +147,7 @@ std::vector<Check> nothing_is_built(Experiment& e, const Subject& subject) {
   const std::uint64_t builds = after.plan_builds - before.plan_builds;
   Check splits = zero("batch splits", "batches split because memory did not suffice",
                       after.splits - before.splits);
-  if (!splits.holds() && e.options.forecaster.memory_limit != 0) {
+  if (!splits.holds() && state.options.forecaster.memory_limit != 0) {
     splits.verdict = Verdict::warning;  // which is what the limit in force is for
     splits.why += "; a memory limit is in force";
   }
@@ -155,7 +155,7 @@ std::vector<Check> nothing_is_built(Experiment& e, const Subject& subject) {
   Check read = zero("host reads", "times the host waited for a device inside a forecast",
                     after.host_reads - before.host_reads);
   for (Check* check : {&allocated, &read}) {
-    if (check->holds() || recorded || e.options.load.backend != "cuda") continue;
+    if (check->holds() || recorded || state.options.load.backend != "cuda") continue;
     check->verdict = Verdict::warning;  // only what is recorded promises that
     check->why += "; on a device this mode goes operation by operation";
   }
@@ -175,8 +175,8 @@ std::vector<Check> nothing_is_built(Experiment& e, const Subject& subject) {
       splits};
 }
 
-std::vector<Check> odd_inputs(Experiment& e, const Subject& subject) {
-  Forecaster forecaster = e.forecaster(subject);
+std::vector<Check> odd_inputs(SuiteState& state, const Variant& variant) {
+  Forecaster forecaster = state.forecaster(variant);
   const std::size_t patch = patch_of(forecaster.model());
   std::size_t bad = 0;
   std::string why;
@@ -207,9 +207,9 @@ std::vector<Check> odd_inputs(Experiment& e, const Subject& subject) {
                        : why)};
 }
 
-std::vector<Check> memory_is_flat(Experiment& e, const Subject& subject) {
-  e.wait_for_second_process();  // whose answer is memory of this process
-  Forecaster forecaster = e.forecaster(subject);
+std::vector<Check> memory_is_flat(SuiteState& state, const Variant& variant) {
+  state.wait_for_second_process();  // whose answer is memory of this process
+  Forecaster forecaster = state.forecaster(variant);
   const std::size_t patch = patch_of(forecaster.model());
   const OwnedSeries owned = made_series(600, 4 * patch);
   const Series series = owned.view();
@@ -219,14 +219,14 @@ std::vector<Check> memory_is_flat(Experiment& e, const Subject& subject) {
       forecaster.forecast({&series, 1}, sampled(patch + 1), out);
     }
   };
-  const std::size_t runs = e.quick() ? 4 : 32;  // of each piece
+  const std::size_t runs = state.quick() ? 4 : 32;  // of each piece
   run(4);
-  const double before = mebibytes(e.lab.resident());
+  const double before = mebibytes(state.harness.resident());
   double last = before;
   std::vector<double> growth;
   for (std::size_t i = 0; i < kPieces; ++i) {
     run(runs);
-    const double now = mebibytes(e.lab.resident());
+    const double now = mebibytes(state.harness.resident());
     growth.push_back((now - last) / static_cast<double>(runs));
     last = now;
   }
@@ -239,9 +239,9 @@ std::vector<Check> memory_is_flat(Experiment& e, const Subject& subject) {
                                kPieces, runs, before, last))};
 }
 
-std::vector<Check> memory_returns(Experiment& e) {
-  e.unload();
-  const std::vector<std::uint64_t>& all = e.resident_after_unloading;
+std::vector<Check> memory_returns(SuiteState& state) {
+  state.unload();
+  const std::vector<std::uint64_t>& all = state.resident_after_unloading;
   if (all.size() < 2) return {};
   const double first = mebibytes(all.front());
   const double last = mebibytes(all.back());
@@ -251,8 +251,8 @@ std::vector<Check> memory_returns(Experiment& e) {
                                first, all.size(), last))};
 }
 
-std::vector<Check> soak(Experiment& e, const Subject& subject) {
-  Forecaster forecaster = e.forecaster(subject);
+std::vector<Check> soak(SuiteState& state, const Variant& variant) {
+  Forecaster forecaster = state.forecaster(variant);
   const std::size_t patch = patch_of(forecaster.model());
   std::vector<Varying> requests;
   std::vector<std::string> hashes;
@@ -262,23 +262,23 @@ std::vector<Check> soak(Experiment& e, const Subject& subject) {
     hashes.push_back(hash_of(forecaster.forecast(requests[i].series, requests[i].options)));
   }
   const Counters before = forecaster.counters();
-  const double begun = e.lab.now();
-  const double memory = mebibytes(e.lab.resident());
+  const double begun = state.harness.now();
+  const double memory = mebibytes(state.harness.resident());
   double most = memory;
   std::size_t forecasts = 0, changed = 0;
-  while (e.lab.now() - begun < e.options.soak_seconds) {
+  while (state.harness.now() - begun < state.options.soak_seconds) {
     const std::size_t i = forecasts++ % requests.size();
     const auto again = forecaster.forecast(requests[i].series, requests[i].options);
     changed += hash_of(again) == hashes[i] ? 0 : 1;
     if (forecasts % 100 != 0) continue;
-    most = std::max(most, mebibytes(e.lab.resident()));
-    if (e.options.progress && !e.options.progress(0, 1, "soak")) {
+    most = std::max(most, mebibytes(state.harness.resident()));
+    if (state.options.progress && !state.options.progress(0, 1, "soak")) {
       throw Error(ExitStatus::interrupted, "interrupted", "stopped before it was done");
     }
   }
-  most = std::max(most, mebibytes(e.lab.resident()));
+  most = std::max(most, mebibytes(state.harness.resident()));
   const std::string why =
-      fmt::format("{} forecasts in {:.0f} s", forecasts, e.options.soak_seconds);
+      fmt::format("{} forecasts in {:.0f} s", forecasts, state.options.soak_seconds);
   return {measured("soak, bits", "forecasts whose bits changed", static_cast<double>(changed), 0,
                    "forecasts", why),
           measured("soak, memory", "most resident memory above that at the start",

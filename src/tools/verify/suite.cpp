@@ -29,9 +29,9 @@ Check could_not_run(const Item& item, std::string_view why) {
   return c;
 }
 
-std::vector<Check> attempt(const Item& item, Experiment& e) {
+std::vector<Check> attempt(const Item& item, SuiteState& state) {
   try {
-    std::vector<Check> checks = item.run(e);
+    std::vector<Check> checks = item.run(state);
     if (checks.empty()) return {could_not_run(item, "nothing was measured")};
     for (Check& c : checks) c.name = item.name.empty() ? c.name : item.name + ": " + c.name;
     return checks;
@@ -57,76 +57,76 @@ std::string now_in_utc() {
 
 }  // namespace
 
-std::vector<Item> items_of(const Experiment& e) {
+std::vector<Item> items_of(const SuiteState& state) {
   std::vector<Item> items;
   const auto add = [&](std::string group, std::string name, auto run) {
     items.push_back({std::move(group), std::move(name), std::move(run)});
   };
-  const Subject eager{Mode::eager, Precision::float32};
+  const Variant eager{Mode::eager, Precision::float32};
   add("environment", "", environment);
   add("correctness", "eager against float64", eager_is_exact);
-  std::vector<Subject> all = e.subjects();
+  std::vector<Variant> all = state.variants();
   all.insert(all.begin(), eager);
   // What is looked at more closely: what is to be deployed.
-  const bool covered = std::find(all.begin(), all.end(), e.in_force()) != all.end();
-  const Subject chosen =
-      covered ? e.in_force() : Subject{Mode::reduce_overhead, Precision::float32};
+  const bool covered = std::find(all.begin(), all.end(), state.in_force()) != all.end();
+  const Variant chosen =
+      covered ? state.in_force() : Variant{Mode::reduce_overhead, Precision::float32};
   if (!covered) {
-    add("environment", "mode in force", [](Experiment& x) -> std::vector<Check> {
+    add("environment", "mode in force", [](SuiteState& x) -> std::vector<Check> {
       throw Error(ExitStatus::verification_failed, "not_covered",
                   x.in_force().label() + " is in force, and this suite does not run it");
     });
   }
-  for (const Subject& s : all) {
+  for (const Variant& s : all) {
     const std::string label = s.label();
     if (!(s == eager)) {
-      add("correctness", label, [s](Experiment& x) { return mode_is_eager(x, s); });
+      add("correctness", label, [s](SuiteState& x) { return mode_is_eager(x, s); });
     }
-    add("determinism", label, [s](Experiment& x) { return same_bits_again(x, s); });
-    add("accuracy", label, [s](Experiment& x) { return walk_forward(x, s); });
-    if (!e.quick() || s == chosen) {
-      add("determinism", label, [s](Experiment& x) { return same_bits_by_threads(x, s); });
+    add("determinism", label, [s](SuiteState& x) { return same_bits_again(x, s); });
+    add("accuracy", label, [s](SuiteState& x) { return walk_forward(x, s); });
+    if (!state.quick() || s == chosen) {
+      add("determinism", label, [s](SuiteState& x) { return same_bits_by_threads(x, s); });
     }
-    if (s == chosen) add("accuracy", label, [s](Experiment& x) { return sampling_noise(x, s); });
+    if (s == chosen) add("accuracy", label, [s](SuiteState& x) { return sampling_noise(x, s); });
     if (s.mode != Mode::eager) {
-      add("performance", label, [s](Experiment& x) { return speed(x, s); });
-      add("stability", label, [s](Experiment& x) { return nothing_is_built(x, s); });
+      add("performance", label, [s](SuiteState& x) { return speed(x, s); });
+      add("stability", label, [s](SuiteState& x) { return nothing_is_built(x, s); });
     }
-    add("stability", label, [s](Experiment& x) { return odd_inputs(x, s); });
-    add("stability", label, [s](Experiment& x) { return memory_is_flat(x, s); });
+    add("stability", label, [s](SuiteState& x) { return odd_inputs(x, s); });
+    add("stability", label, [s](SuiteState& x) { return memory_is_flat(x, s); });
     if (!(s == chosen)) continue;
-    if (!e.options.against.empty()) {
-      add("history", "against", [s](Experiment& x) { return compare_history(x, s); });
+    if (!state.options.against.empty()) {
+      add("history", "against", [s](SuiteState& x) { return compare_history(x, s); });
     }
-    if (!e.options.record.empty()) {
-      add("history", "record", [s](Experiment& x) { return record_history(x, s); });
+    if (!state.options.record.empty()) {
+      add("history", "record", [s](SuiteState& x) { return record_history(x, s); });
     }
   }
   add("determinism", kSecondProcess, same_in_another_process);
   add("stability", "", memory_returns);
-  for (const std::string& folder : e.options.golden) {
-    add("golden", folder, [folder](Experiment& x) { return golden(x, folder); });
+  for (const std::string& folder : state.options.golden) {
+    add("golden", folder, [folder](SuiteState& x) { return golden(x, folder); });
   }
-  if (e.options.suite == Suite::soak) {
-    add("stability", e.in_force().label(),
-        [s = e.in_force()](Experiment& x) { return soak(x, s); });
+  if (state.options.suite == Suite::soak) {
+    add("stability", state.in_force().label(),
+        [s = state.in_force()](SuiteState& x) { return soak(x, s); });
   }
   // Last, when it is known whether all is well.
-  if (!e.options.record.empty()) add("history", "record", leave_record);
+  if (!state.options.record.empty()) add("history", "record", leave_record);
   return items;
 }
 
-VerifyReport run_items(Experiment& e, const std::vector<Item>& items) {
+VerifyReport run_items(SuiteState& state, const std::vector<Item>& items) {
   const auto begun = std::chrono::steady_clock::now();
-  const VerifyOptions& options = e.options;
+  const VerifyOptions& options = state.options;
   VerifyReport report;
   report.suite = options.suite;
   report.command = options.command;
   report.started = now_in_utc();
-  describe_environment(e, report);
+  describe_environment(state, report);
   if (std::any_of(items.begin(), items.end(),
                   [](const Item& item) { return item.name == kSecondProcess; })) {
-    e.start_second_process();  // beside float64, which has one thread
+    state.start_second_process();  // beside float64, which has one thread
   }
   VerifyTable time{"Where the time went", "Seconds for each item.", {"item", "seconds"}, {}};
   std::size_t done = 0;
@@ -139,32 +139,32 @@ VerifyReport run_items(Experiment& e, const std::vector<Item>& items) {
     std::vector<Check> checks;
     {
       const Stopwatch watch(seconds);
-      checks = attempt(item, e);
+      checks = attempt(item, state);
     }
     time.rows.push_back({title, fmt::format("{:.1f}", seconds)});
     for (Check& check : checks) {
       check.group = item.group;
-      e.failed = e.failed || !check.holds();
+      state.failed = state.failed || !check.holds();
       check.reproduce = fmt::format("{} --only '{}'", options.command, title);
       report.checks.push_back(std::move(check));
     }
   }
-  for (auto& [key, table] : e.tables) report.tables.push_back(std::move(table));
+  for (auto& [key, table] : state.tables) report.tables.push_back(std::move(table));
   report.tables.push_back(std::move(time));
-  if (const std::string isa = e.isa(); !isa.empty()) {
+  if (const std::string isa = state.isa(); !isa.empty()) {
     report.environment.emplace_back("instruction set", isa);
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return report;
 }
 
-VerifyReport run_suite(const VerifyOptions& options, const Laboratory& laboratory) {
-  Experiment e(options, laboratory);
-  std::vector<Item> items = items_of(e);
+VerifyReport run_suite(const VerifyOptions& options, const Harness& harness) {
+  SuiteState state(options, harness);
+  std::vector<Item> items = items_of(state);
   std::erase_if(items, [&](const Item& item) {
     return title_of(item).find(options.only) == std::string::npos;
   });
-  VerifyReport report = run_items(e, items);
+  VerifyReport report = run_items(state, items);
   report.partial = !options.only.empty();
   return report;
 }
@@ -181,14 +181,14 @@ ExitStatus VerifyReport::status() const {
 }
 
 VerifyReport verify_suite(const VerifyOptions& options) {
-  const verify::Laboratory laboratory(options);
-  return verify::run_suite(options, laboratory);
+  const verify::Harness harness(options);
+  return verify::run_suite(options, harness);
 }
 
 std::string verify_bits(const VerifyOptions& options) {
-  const verify::Laboratory laboratory(options);
-  verify::Experiment e(options, laboratory);
-  return verify::bits_of_all(e);
+  const verify::Harness harness(options);
+  verify::SuiteState state(options, harness);
+  return verify::bits_of_all(state);
 }
 
 std::string_view word(Suite suite) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/verify/experiment.h"
+#include "tools/verify/suite_state.h"
 
 namespace toto::verify {
 

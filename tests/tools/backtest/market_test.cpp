@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "market_file.h"
-#include "tools/backtest/spelling.h"
+#include "tools/backtest/column_names.h"
 
 namespace toto::backtest {
 namespace {

@@ -47,8 +47,8 @@ class VerifyRequest : public testing::Test {
   }
 
   VerifyOptions options_;
-  Laboratory lab_;
-  Experiment e_;
+  Harness lab_;
+  SuiteState e_;
   Forecaster forecaster_;
   Request request_;
   std::vector<Forecast> all_;

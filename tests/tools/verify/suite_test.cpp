@@ -21,24 +21,24 @@ namespace toto {
 namespace {
 
 using test::Faults;
-using verify::Experiment;
+using verify::Harness;
 using verify::Item;
-using verify::Laboratory;
-using verify::Subject;
+using verify::SuiteState;
+using verify::Variant;
 
 const std::string kModel = test::golden("toto1-tiny-a");
 
 /// The small checkpoint, with faults in one mode. A clock that goes on by one with every product.
-class FaultyLaboratory : public Laboratory {
+class FaultyLaboratory : public Harness {
  public:
   FaultyLaboratory(const VerifyOptions& options, Faults faults)
-      : Laboratory(options), faults_(std::move(faults)) {}
+      : Harness(options), faults_(std::move(faults)) {}
 
-  [[nodiscard]] Model load(const Subject& subject, int threads) const override {
-    if (subject.precision == Precision::float64) return Laboratory::load(subject, threads);
+  [[nodiscard]] Model load(const Variant& variant, int threads) const override {
+    if (variant.precision == Precision::float64) return Harness::load(variant, threads);
     LoadOptions load = options_.load;
-    load.mode = subject.mode;
-    load.precision = subject.precision;
+    load.mode = variant.mode;
+    load.precision = variant.precision;
     if (threads != 0) load.threads = threads;
     Checkpoint checkpoint = open_checkpoint(options_.query);
     auto impl = std::make_shared<Model::Impl>();
@@ -46,7 +46,7 @@ class FaultyLaboratory : public Laboratory {
     impl->mode = load.mode;
     impl->precision = load.precision;
     impl->content_hash = checkpoint.weights.source().content_hash();
-    const bool eager = subject.mode == Mode::eager;
+    const bool eager = variant.mode == Mode::eager;
     Faults faults = eager ? eager_faults : faults_;
     faults.on_linear = [this, mine = faults.on_linear] {
       clock_ = clock_ + 1;
@@ -61,9 +61,9 @@ class FaultyLaboratory : public Laboratory {
   [[nodiscard]] double now() const override { return clock_; }
   [[nodiscard]] std::uint64_t allocations() const override { return allocations_; }
   [[nodiscard]] std::string second_process() const override {
-    const Laboratory healthy(options_);
-    Experiment e(options_, healthy);
-    return verify::bits_of_all(e);
+    const Harness healthy(options_);
+    SuiteState state(options_, healthy);
+    return verify::bits_of_all(state);
   }
   void before_forecast(Forecaster& forecaster) const override {
     if (before) before(forecaster);
@@ -87,15 +87,15 @@ VerifyOptions options_for_test() {
   return o;
 }
 
-/// Runs the items of a group, of all subjects or one.
-VerifyReport run(const Laboratory& lab, const VerifyOptions& options, const std::string& group,
+/// Runs the items of a group, of all variants or one.
+VerifyReport run(const Harness& harness, const VerifyOptions& options, const std::string& group,
                  const std::string& name = {}) {
-  Experiment e(options, lab);
-  std::vector<Item> items = verify::items_of(e);
+  SuiteState state(options, harness);
+  std::vector<Item> items = verify::items_of(state);
   std::erase_if(items, [&](const Item& item) {
     return !item.group.starts_with(group) || item.name.find(name) == std::string::npos;
   });
-  return verify::run_items(e, items);
+  return verify::run_items(state, items);
 }
 
 const Check* find(const VerifyReport& report, const std::string& name) {
@@ -127,16 +127,16 @@ const std::string kMode = "reduce-overhead float32";
 
 TEST(VerifySuite, AHealthyBuildPasses) {
   const VerifyOptions options = options_for_test();
-  const FaultyLaboratory lab(options, {});
+  const FaultyLaboratory harness(options, {});
   for (const char* group : {"environment", "correctness", "determinism", "accuracy", "stability"}) {
-    expect_holds(run(lab, options, group));
+    expect_holds(run(harness, options, group));
   }
 }
 
 TEST(VerifySuite, EveryCheckSaysHowToReproduceIt) {
   const VerifyOptions options = options_for_test();
-  const FaultyLaboratory lab(options, {});
-  for (const Check& c : run(lab, options, "environment").checks) {
+  const FaultyLaboratory harness(options, {});
+  for (const Check& c : run(harness, options, "environment").checks) {
     EXPECT_EQ(c.reproduce, "toto verify --only 'environment'");
     EXPECT_FALSE(c.measure.empty());
   }
@@ -155,16 +155,16 @@ TEST(VerifyFault, ABiasOffByOneTenThousandth) {
   const VerifyOptions options = options_for_test();
   Faults faults;
   faults.bias = 1e-4;
-  const FaultyLaboratory lab(options, faults);
-  expect_found(run(lab, options, "correctness", kMode), kMode + ": single pass");
+  const FaultyLaboratory harness(options, faults);
+  expect_found(run(harness, options, "correctness", kMode), kMode + ": single pass");
 }
 
 TEST(VerifyFault, AWrongRotaryCentre) {
   const VerifyOptions options = options_for_test();
   Faults faults;
   faults.rotary_centre = 1;
-  const FaultyLaboratory lab(options, faults);
-  const VerifyReport report = run(lab, options, "correctness", kMode);
+  const FaultyLaboratory harness(options, faults);
+  const VerifyReport report = run(harness, options, "correctness", kMode);
   expect_found(report, kMode + ": autoregressive, 8 patches, cached");
   EXPECT_TRUE(find(report, kMode + ": single pass")->holds());
 }
@@ -173,8 +173,8 @@ TEST(VerifyFault, AStaleEntryOfTheKeyCache) {
   const VerifyOptions options = options_for_test();
   Faults faults;
   faults.stale_keys = true;
-  const FaultyLaboratory lab(options, faults);
-  const VerifyReport report = run(lab, options, "correctness", kMode);
+  const FaultyLaboratory harness(options, faults);
+  const VerifyReport report = run(harness, options, "correctness", kMode);
   expect_found(report, kMode + ": autoregressive, 8 patches, cached");
   EXPECT_TRUE(find(report, kMode + ": context 512")->holds());
 }
@@ -187,8 +187,8 @@ TEST(VerifyFault, AStaleEntryOfThePlanCache) {
   VerifyOptions options = options_for_test();
   options.forecaster.plan_cache = CachePolicy::prefer;
   options.forecaster.plan_cache_dir = folder.string();
-  const FaultyLaboratory lab(options, {});
-  expect_found(run(lab, options, "environment"), "plan cache");
+  const FaultyLaboratory harness(options, {});
+  expect_found(run(harness, options, "environment"), "plan cache");
   std::filesystem::remove_all(folder);
 }
 
@@ -196,8 +196,8 @@ TEST(VerifyFault, AChangedDrawAddress) {
   const VerifyOptions options = options_for_test();
   Faults faults;
   faults.draw_sample = 1;
-  const FaultyLaboratory lab(options, faults);
-  const VerifyReport report = run(lab, options, "determinism");
+  const FaultyLaboratory harness(options, faults);
+  const VerifyReport report = run(harness, options, "determinism");
   expect_found(report, kMode + ": draw addresses");
   expect_found(report, "another process: " + kMode);
 }
@@ -207,19 +207,19 @@ TEST(VerifyFault, ADrawAddressThatDependsOnTheBatch) {
   Faults faults;
   faults.draw_sample = 1;
   faults.only_in_batches = true;
-  const FaultyLaboratory lab(options, faults);
-  expect_found(run(lab, options, "determinism", kMode), kMode + ": alone or in a batch");
+  const FaultyLaboratory harness(options, faults);
+  expect_found(run(harness, options, "determinism", kMode), kMode + ": alone or in a batch");
 }
 
 TEST(VerifyFault, APlanBuiltEveryTime) {
   const VerifyOptions options = options_for_test();
-  FaultyLaboratory lab(options, {});
+  FaultyLaboratory harness(options, {});
   std::size_t variates = 1;
-  lab.before = [&](Forecaster& forecaster) {
+  harness.before = [&](Forecaster& forecaster) {
     const WarmupShape shape{8, 8, ++variates, 4};
     forecaster.warm_up({&shape, 1}, {});
   };
-  const VerifyReport report = run(lab, options, "stability", kMode);
+  const VerifyReport report = run(harness, options, "stability", kMode);
   expect_found(report, kMode + ": plan builds");
   expect_found(report, kMode + ": plans of a family");
 }
@@ -229,9 +229,9 @@ TEST(VerifyFault, AnAllocationInsideAForecast) {
   Faults faults;
   const FaultyLaboratory* counter = nullptr;
   faults.once_a_forecast = [&] { ++counter->allocations_; };
-  const FaultyLaboratory lab(options, faults);
-  counter = &lab;
-  expect_found(run(lab, options, "stability", kMode), kMode + ": allocations");
+  const FaultyLaboratory harness(options, faults);
+  counter = &harness;
+  expect_found(run(harness, options, "stability", kMode), kMode + ": allocations");
 }
 
 TEST(VerifyFault, AModeThatIsSlowerThanEager) {
@@ -239,9 +239,9 @@ TEST(VerifyFault, AModeThatIsSlowerThanEager) {
   Faults faults;
   const FaultyLaboratory* clock = nullptr;
   faults.on_linear = [&] { clock->clock_ = clock->clock_ + 20; };
-  const FaultyLaboratory lab(options, faults);
-  clock = &lab;
-  expect_found(run(lab, options, "performance", kMode), kMode + ": one patch, slowdown");
+  const FaultyLaboratory harness(options, faults);
+  clock = &harness;
+  expect_found(run(harness, options, "performance", kMode), kMode + ": one patch, slowdown");
 }
 
 TEST(VerifyFault, TimesThatScatter) {
@@ -250,20 +250,20 @@ TEST(VerifyFault, TimesThatScatter) {
   const FaultyLaboratory* clock = nullptr;
   int calls = 0;
   faults.once_a_forecast = [&] { clock->clock_ = clock->clock_ + (++calls % 4 == 0 ? 5000 : 0); };
-  const FaultyLaboratory lab(options, faults);
-  clock = &lab;
-  expect_found(run(lab, options, "performance", kMode), kMode + ": trajectories, spread");
+  const FaultyLaboratory harness(options, faults);
+  clock = &harness;
+  expect_found(run(harness, options, "performance", kMode), kMode + ": trajectories, spread");
 }
 
 TEST(VerifyFault, AForecastThatIsNotFinite) {
   const VerifyOptions options = options_for_test();
   Faults faults;
   faults.not_finite = true;
-  const FaultyLaboratory lab(options, faults);
-  expect_found(run(lab, options, "stability", kMode), kMode + ": odd series");
-  expect_found(run(lab, options, "correctness", kMode), kMode + ": single pass");
+  const FaultyLaboratory harness(options, faults);
+  expect_found(run(harness, options, "stability", kMode), kMode + ": odd series");
+  expect_found(run(harness, options, "correctness", kMode), kMode + ": single pass");
   // What needs the forecast cannot run, and that is a failure.
-  expect_found(run(lab, options, "accuracy", kMode), kMode, Verdict::could_not_run);
+  expect_found(run(harness, options, "accuracy", kMode), kMode, Verdict::could_not_run);
 }
 
 TEST(VerifyFault, AMebibyteLeakedByEachForecast) {
@@ -274,8 +274,8 @@ TEST(VerifyFault, AMebibyteLeakedByEachForecast) {
     leaked.push_back(std::calloc(1, 1 << 20));
     std::fill_n(static_cast<volatile char*>(leaked.back()), 1 << 20, 'x');
   };
-  const FaultyLaboratory lab(options, faults);
-  expect_found(run(lab, options, "stability", kMode), kMode + ": memory of forecasts");
+  const FaultyLaboratory harness(options, faults);
+  expect_found(run(harness, options, "stability", kMode), kMode + ": memory of forecasts");
   for (void* memory : leaked) std::free(memory);
 }
 
@@ -285,15 +285,15 @@ TEST(VerifyFault, AnEighthOfAMebibyteLeakedByEachForecast) {
   std::vector<std::vector<char>> leaked;
   Faults faults;
   faults.once_a_forecast = [&] { leaked.emplace_back(1 << 17, 'x'); };
-  const FaultyLaboratory lab(options, faults);
-  expect_found(run(lab, options, "stability", kMode), kMode + ": memory of forecasts");
+  const FaultyLaboratory harness(options, faults);
+  expect_found(run(harness, options, "stability", kMode), kMode + ": memory of forecasts");
 }
 
 TEST(VerifyFault, EagerThatIsWrongInOneNumber) {
   const VerifyOptions options = options_for_test();
-  FaultyLaboratory lab(options, {});
-  lab.eager_faults.outlier = 1.2e-3;
-  const VerifyReport report = run(lab, options, "correctness", "eager against float64");
+  FaultyLaboratory harness(options, {});
+  harness.eager_faults.outlier = 1.2e-3;
+  const VerifyReport report = run(harness, options, "correctness", "eager against float64");
   expect_found(report, "eager against float64: batch 7");
   EXPECT_EQ(find(report, "eager against float64: batch 7")->measure,
             "largest difference to float64");
@@ -303,17 +303,17 @@ TEST(VerifyFault, TheSameDrawsForEverySeed) {
   const VerifyOptions options = options_for_test();
   Faults faults;
   faults.one_seed = true;
-  const FaultyLaboratory lab(options, faults);
-  expect_found(run(lab, options, "accuracy", kMode), kMode + ": sampling noise, too little");
-  expect_found(run(lab, options, "determinism", kMode), kMode + ": another seed");
+  const FaultyLaboratory harness(options, faults);
+  expect_found(run(harness, options, "accuracy", kMode), kMode + ": sampling noise, too little");
+  expect_found(run(harness, options, "determinism", kMode), kMode + ": another seed");
 }
 
 TEST(VerifyFault, ALimitThatIsInForceAndTooSmall) {
   VerifyOptions options = options_for_test();
   options.forecaster.memory_limit = 1;
-  const FaultyLaboratory lab(options, {});
+  const FaultyLaboratory harness(options, {});
   for (const char* group : {"correctness", "determinism", "accuracy", "stability"}) {
-    const VerifyReport report = run(lab, options, group, kMode);
+    const VerifyReport report = run(harness, options, group, kMode);
     expect_found(report, kMode, Verdict::could_not_run);
     EXPECT_NE(report.checks.front().why.find("memory_limit"), std::string::npos) << group;
   }
@@ -324,8 +324,8 @@ TEST(VerifyFault, APlanCacheThatIsInForceAndHasNoPlans) {
   VerifyOptions options = options_for_test();
   options.forecaster.plan_cache_dir = folder.path();
   options.forecaster.plan_cache = CachePolicy::only;
-  const FaultyLaboratory lab(options, {});
-  const VerifyReport report = run(lab, options, "accuracy", kMode);
+  const FaultyLaboratory harness(options, {});
+  const VerifyReport report = run(harness, options, "accuracy", kMode);
   expect_found(report, kMode, Verdict::could_not_run);
   EXPECT_NE(report.checks.front().why.find("plan_cache_miss"), std::string::npos);
 }
@@ -335,21 +335,21 @@ TEST(VerifySuite, ThePlanCacheIsReadAndNotWritten) {
   VerifyOptions options = options_for_test();
   options.load.mode = Mode::max_autotune;
   options.forecaster.plan_cache_dir = folder.path();
-  const FaultyLaboratory lab(options, {});
-  Experiment e(options, lab);
-  const Subject tuned{Mode::max_autotune, Precision::float32};
-  EXPECT_EQ(e.forecaster(tuned).counters().cache_loads, 0U);
+  const FaultyLaboratory harness(options, {});
+  SuiteState state(options, harness);
+  const Variant tuned{Mode::max_autotune, Precision::float32};
+  EXPECT_EQ(state.forecaster(tuned).counters().cache_loads, 0U);
   EXPECT_EQ(folder.files(), 0U);
-  { const Forecaster service(lab.load(tuned, 0), options.forecaster); }
+  { const Forecaster service(harness.load(tuned, 0), options.forecaster); }
   EXPECT_EQ(folder.files(), 1U);
-  EXPECT_EQ(e.forecaster(tuned).counters().cache_loads, 1U);
+  EXPECT_EQ(state.forecaster(tuned).counters().cache_loads, 1U);
 }
 
 TEST(VerifySuite, OneThreadIsComparedWithMore) {
   VerifyOptions options = options_for_test();
   options.load.threads = 1;
-  const FaultyLaboratory lab(options, {});
-  const VerifyReport report = run(lab, options, "determinism", kMode);
+  const FaultyLaboratory harness(options, {});
+  const VerifyReport report = run(harness, options, "determinism", kMode);
   EXPECT_EQ(find(report, kMode + ": 1 thread"), nullptr);
   ASSERT_NE(find(report, kMode + ": 3 threads"), nullptr);
   EXPECT_TRUE(find(report, kMode + ": 3 threads")->holds());
@@ -359,8 +359,8 @@ TEST(VerifySuite, TheReportSaysWhatFloat64Ran) {
   VerifyOptions options = options_for_test();
   const auto count = [&](Suite suite) {
     options.suite = suite;
-    const FaultyLaboratory lab(options, {});
-    const VerifyReport report = run(lab, options, "correctness", "eager against float64");
+    const FaultyLaboratory harness(options, {});
+    const VerifyReport report = run(harness, options, "correctness", "eager against float64");
     EXPECT_EQ(find(report, "context 4096") != nullptr, suite == Suite::full);
     EXPECT_EQ(find(report, "batch 64") != nullptr, suite == Suite::full);
     EXPECT_NE(find(report, "context 1000"), nullptr);
@@ -377,10 +377,10 @@ TEST(VerifySuite, TheReportSaysWhatFloat64Ran) {
 
 TEST(VerifySuite, OnlyDigestsAreKeptForTheOtherProcess) {
   const VerifyOptions options = options_for_test();
-  const FaultyLaboratory lab(options, {});
-  Experiment e(options, lab);
-  (void)verify::same_bits_again(e, {Mode::planned, Precision::float32});
-  for (const auto& [label, digests] : e.bits) {
+  const FaultyLaboratory harness(options, {});
+  SuiteState state(options, harness);
+  (void)verify::same_bits_again(state, {Mode::planned, Precision::float32});
+  for (const auto& [label, digests] : state.bits) {
     EXPECT_FALSE(digests.empty());
     for (const std::string& digest : digests) EXPECT_EQ(digest.size(), 64U);
   }
@@ -388,26 +388,26 @@ TEST(VerifySuite, OnlyDigestsAreKeptForTheOtherProcess) {
 
 TEST(VerifyFault, ACheckThatCannotRun) {
   const VerifyOptions options = options_for_test();  // without a second process, a counter
-  const Laboratory lab(options);
-  expect_found(run(lab, options, "determinism", "another process"), "another process",
+  const Harness harness(options);
+  expect_found(run(harness, options, "determinism", "another process"), "another process",
                Verdict::could_not_run);
-  expect_found(run(lab, options, "stability", kMode), kMode, Verdict::could_not_run);
+  expect_found(run(harness, options, "stability", kMode), kMode, Verdict::could_not_run);
 }
 
 TEST(VerifyFault, AnItemThatMeasuresNothing) {
   const VerifyOptions options = options_for_test();
-  const Laboratory lab(options);
-  Experiment e(options, lab);
-  const Item nothing{"stability", "nothing", [](Experiment&) { return std::vector<Check>(); }};
-  expect_found(verify::run_items(e, {nothing}), "nothing", Verdict::could_not_run);
-  EXPECT_EQ(verify::run_items(e, {}).status(), ExitStatus::verification_failed);
+  const Harness harness(options);
+  SuiteState state(options, harness);
+  const Item nothing{"stability", "nothing", [](SuiteState&) { return std::vector<Check>(); }};
+  expect_found(verify::run_items(state, {nothing}), "nothing", Verdict::could_not_run);
+  EXPECT_EQ(verify::run_items(state, {}).status(), ExitStatus::verification_failed);
 }
 
 TEST(VerifyFault, ANameInTheEnvironmentThatNothingReads) {
   VerifyOptions options = options_for_test();
   options.unknown_variables = {"TOTO_COMPILE_MOD"};
-  const FaultyLaboratory lab(options, {});
-  expect_found(run(lab, options, "environment"), "names");
+  const FaultyLaboratory harness(options, {});
+  expect_found(run(harness, options, "environment"), "names");
 }
 
 }  // namespace

@@ -1,55 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words and small values that everything here shares.
+// How many bars a season has: from the interval, or from the days of trading.
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include "data/calendar.h"
-#include "tools/backtest/baselines.h"
 #include "toto/tools/backtest.hpp"
 
 namespace toto::backtest {
-
-std::span<const double, kLevels> levels() {
-  static constexpr std::array<double, kLevels> kAll = {0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35,
-                                                       0.40, 0.45, 0.50, 0.55, 0.60, 0.65, 0.70,
-                                                       0.75, 0.80, 0.85, 0.90, 0.95};
-  return kAll;
-}
-
-std::string_view word(Source source) {
-  switch (source) {
-    case Source::model:
-      return "toto";
-    case Source::last_value:
-      return "last_value";
-    case Source::seasonal_naive:
-      return "seasonal_naive";
-    case Source::drift:
-      return "drift";
-  }
-  return {};
-}
-
-std::string_view word(Transform transform) {
-  switch (transform) {
-    case Transform::none:
-      return "none";
-    case Transform::pct:
-      return "pct";
-    case Transform::log_return:
-      return "log-return";
-  }
-  return {};
-}
-
-std::string_view word(Rolling rolling) {
-  return rolling == Rolling::one_step ? "one-step" : "multi-step";
-}
-
-double input_scale(const Parameters& parameters) {
-  if (parameters.input_scale > 0) return parameters.input_scale;
-  return parameters.transform == Transform::none ? 1 : 100;
-}
 
 std::size_t season_of(const data::Interval& interval) {
   using Unit = data::Interval::Unit;
@@ -98,16 +56,6 @@ std::size_t season_of(const Symbol& symbol) {
     if (day > 1) return std::min(kMax, day);
   }
   return season_of(interval);
-}
-
-double Cell::point(Source source) const {
-  return source == Source::model ? model.point : baseline[static_cast<std::size_t>(source) - 1];
-}
-
-double Cell::quantile(Source source, std::size_t level) const {
-  if (source == Source::model) return model.quantiles[level];
-  const std::size_t at = static_cast<std::size_t>(source) - 1;
-  return baseline[at] + baseline_sigma[at] * normal_quantile(level);
 }
 
 }  // namespace toto::backtest

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/backtest/spelling.h"
+#include "tools/backtest/column_names.h"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the checks of a suite share: models, one at a time beside `eager`; the cases; and what
-// `eager` and float64 say about them. Made when first asked for, so that a failure is that of the
-// checks that need it.
+// What the checks of a suite share: `eager`, one other model at a time, the cases, and the results
+// of `eager` and float64 for them. Each part is computed when a check first needs it, so that a
+// failure counts against that check.
 #pragma once
 
 #include <future>
@@ -13,25 +13,24 @@
 
 #include "core/atomic_file.h"
 #include "tools/verify/cases.h"
-#include "tools/verify/laboratory.h"
+#include "tools/verify/harness.h"
 #include "tools/verify/windows.h"
 
 namespace toto::verify {
 
-class Experiment {
+class SuiteState {
  public:
-  Experiment(const VerifyOptions& asked, const Laboratory& laboratory)
-      : options(asked), lab(laboratory) {}
+  SuiteState(const VerifyOptions& asked, const Harness& given) : options(asked), harness(given) {}
 
   /// Float32, kept to the end.
   const Model& eager();
-  /// Kept until another subject is asked for.
-  const Model& model(const Subject& subject);
+  /// Kept until another variant is asked for.
+  const Model& model(const Variant& variant);
   /// A forecaster of it, with the memory limit, the number of plans and the plan cache in force.
   /// Throws Error (78) plan_cache_miss as a service would.
-  Forecaster forecaster(const Subject& subject);
-  [[nodiscard]] Forecaster forecaster(const Model& model, const Subject& subject) const;
-  /// Lets go of the model that model() keeps.
+  Forecaster forecaster(const Variant& variant);
+  [[nodiscard]] Forecaster forecaster(const Model& model, const Variant& variant) const;
+  /// Frees the model that model() keeps.
   void unload();
   const std::vector<Case>& cases();
   /// One for each case.
@@ -42,27 +41,27 @@ class Experiment {
   const std::vector<Forecast>& eager_windows();
   const std::vector<Forecast>& exact_windows();
 
-  /// Runs beside this one until somebody asks what it said. Throws what Laboratory throws.
+  /// Runs in the background until second_process() is called. Throws what Harness throws.
   void start_second_process();
   const std::string& second_process();
   void wait_for_second_process() const;
 
   /// Of the kernels, once a model has been loaded.
   [[nodiscard]] std::string isa() const;
-  /// What is to be deployed.
-  [[nodiscard]] Subject in_force() const { return {options.load.mode, options.load.precision}; }
+  /// The variant to be deployed.
+  [[nodiscard]] Variant in_force() const { return {options.load.mode, options.load.precision}; }
   /// The other ways of running that the suite looks at; `eager` float32 is what they are compared
   /// with.
-  [[nodiscard]] std::vector<Subject> subjects() const;
+  [[nodiscard]] std::vector<Variant> variants() const;
   [[nodiscard]] bool quick() const { return options.suite == Suite::quick; }
 
   const VerifyOptions& options;
-  const Laboratory& lab;
-  /// A digest for each series, of each subject: to be compared with another process.
+  const Harness& harness;
+  /// A digest for each series, of each variant: to be compared with another process.
   std::map<std::string, std::vector<std::string>> bits;
   std::unique_ptr<AtomicFile> record;  // what --record leaves, written but not yet in its place
   bool failed = false;                 // a check that was run so far did not hold
-  /// Tables that grow with the checks.
+  /// Tables of the report; checks append rows.
   std::map<std::string, VerifyTable> tables;
   std::vector<std::uint64_t> resident_after_unloading;  // bytes
 
@@ -71,7 +70,7 @@ class Experiment {
 
   std::optional<Model> eager_;
   std::optional<Model> model_;
-  Subject loaded_;
+  Variant loaded_;
   std::vector<Case> cases_;
   std::vector<Record> eager_records_, exact_records_;
   Windows windows_;
@@ -100,11 +99,11 @@ std::size_t patch_of(const Model& model);
 /// cannot hold. Two distances of 0 are alike.
 double ratio(double mine, double its);
 
-/// A check that is filled in by its group; the runner adds group and reproduce.
+/// A check with its value and bound; the runner adds group and reproduce.
 Check measured(std::string name, std::string measure, double value, double bound,
                std::string unit = {}, std::string why = {});
 
 /// The series of the user, or some that were made: the last `steps` steps of at most `most`.
-std::vector<OwnedSeries> own_series(const Experiment& e, std::size_t steps, std::size_t most);
+std::vector<OwnedSeries> own_series(const SuiteState& state, std::size_t steps, std::size_t most);
 
 }  // namespace toto::verify

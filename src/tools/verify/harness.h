@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the checks need of the world: models, a clock, memory, another process. Everything goes
-// through here so that a test can put a fault in and see that a check finds it; the program has no
-// way to do so.
+// What the checks use of the outside: models, a clock, memory, another process. A test overrides a
+// function to inject a fault and sees that a check finds it. The program itself cannot.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +11,23 @@
 namespace toto::verify {
 
 /// A way of running the checkpoint.
-struct Subject {
+struct Variant {
   Mode mode = Mode::eager;
   Precision precision = Precision::float32;
   [[nodiscard]] std::string label() const;  // "reduce-overhead float32"
-  bool operator==(const Subject&) const = default;
+  bool operator==(const Variant&) const = default;
 };
 
-class Laboratory {
+class Harness {
  public:
-  explicit Laboratory(const VerifyOptions& options) : options_(options) {}
-  virtual ~Laboratory() = default;
-  Laboratory(const Laboratory&) = delete;
-  Laboratory& operator=(const Laboratory&) = delete;
+  explicit Harness(const VerifyOptions& options) : options_(options) {}
+  virtual ~Harness() = default;
+  Harness(const Harness&) = delete;
+  Harness& operator=(const Harness&) = delete;
 
   /// `threads` 0: as the options say. float64 runs on the reference backend with nothing folded,
   /// whatever they say.
-  [[nodiscard]] virtual Model load(const Subject& subject, int threads) const;
+  [[nodiscard]] virtual Model load(const Variant& variant, int threads) const;
   /// Called before each forecast of the stability checks.
   virtual void before_forecast(Forecaster& /*forecaster*/) const {}
   /// Seconds since any fixed moment.

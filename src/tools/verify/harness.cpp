@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/verify/laboratory.h"
+#include "tools/verify/harness.h"
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -17,7 +17,7 @@
 
 namespace toto::verify {
 
-std::string Subject::label() const { return fmt::format("{} {}", word(mode), word(precision)); }
+std::string Variant::label() const { return fmt::format("{} {}", word(mode), word(precision)); }
 
 namespace {
 
@@ -40,20 +40,20 @@ Model load_exact(const ModelQuery& query) {
 
 }  // namespace
 
-Model Laboratory::load(const Subject& subject, int threads) const {
-  if (subject.precision == Precision::float64) return load_exact(options_.query);
+Model Harness::load(const Variant& variant, int threads) const {
+  if (variant.precision == Precision::float64) return load_exact(options_.query);
   LoadOptions load = options_.load;
-  load.mode = subject.mode;
-  load.precision = subject.precision;
+  load.mode = variant.mode;
+  load.precision = variant.precision;
   if (threads != 0) load.threads = threads;
   return Model::load(options_.query, load);
 }
 
-double Laboratory::now() const {
+double Harness::now() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-double Laboratory::used_by_others() const {
+double Harness::used_by_others() const {
   std::ifstream file("/proc/stat");
   std::string word;
   double user = 0, nice = 0, system = 0;  // ticks
@@ -64,7 +64,7 @@ double Laboratory::used_by_others() const {
          static_cast<double>(mine.tv_sec) - 1e-9 * static_cast<double>(mine.tv_nsec);
 }
 
-std::uint64_t Laboratory::resident() const {
+std::uint64_t Harness::resident() const {
   ::malloc_trim(0);
   // The first of them counts pages; the figure of the second may lag behind by some for each core.
   for (const auto& [file, name] :
@@ -76,14 +76,14 @@ std::uint64_t Laboratory::resident() const {
               "the system does not say how much memory is used", "/proc/self/status");
 }
 
-std::uint64_t Laboratory::allocations() const {
+std::uint64_t Harness::allocations() const {
   if (!options_.allocations) {
     throw Error(ExitStatus::internal, "not_measured", "nothing counts allocations in this program");
   }
   return options_.allocations();
 }
 
-std::string Laboratory::second_process() const {
+std::string Harness::second_process() const {
   if (!options_.second_process) {
     throw Error(ExitStatus::internal, "not_measured", "there is no way to start another process");
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/verify/experiment.h"
+#include "tools/verify/suite_state.h"
 
 #include <algorithm>
 #include <atomic>
@@ -30,31 +30,31 @@ void on_all_cores(std::size_t count, const Unit& unit) {
 
 }  // namespace
 
-const Model& Experiment::eager() {
-  if (!eager_) eager_ = lab.load({Mode::eager, Precision::float32}, 0);
+const Model& SuiteState::eager() {
+  if (!eager_) eager_ = harness.load({Mode::eager, Precision::float32}, 0);
   return *eager_;
 }
 
-const Model& Experiment::model(const Subject& subject) {
-  if (subject == Subject{Mode::eager, Precision::float32}) return eager();
-  if (!model_ || !(loaded_ == subject)) {
+const Model& SuiteState::model(const Variant& variant) {
+  if (variant == Variant{Mode::eager, Precision::float32}) return eager();
+  if (!model_ || !(loaded_ == variant)) {
     unload();
-    model_ = lab.load(subject, 0);
-    loaded_ = subject;
-    const Forecaster tuned = forecaster(*model_, subject);  // max-autotune measures here
+    model_ = harness.load(variant, 0);
+    loaded_ = variant;
+    const Forecaster tuned = forecaster(*model_, variant);  // max-autotune measures here
   }
   return *model_;
 }
 
-Forecaster Experiment::forecaster(const Subject& subject) {
-  return forecaster(model(subject), subject);
+Forecaster SuiteState::forecaster(const Variant& variant) {
+  return forecaster(model(variant), variant);
 }
 
-Forecaster Experiment::forecaster(const Model& model, const Subject& subject) const {
+Forecaster SuiteState::forecaster(const Model& model, const Variant& variant) const {
   ForecasterOptions o = options.forecaster;
   if (o.plan_cache_dir.empty() || o.plan_cache == CachePolicy::never) return Forecaster(model, o);
   // `only` reads what `prefer` would read, and writes nothing.
-  const bool must = o.plan_cache == CachePolicy::only && subject == in_force();
+  const bool must = o.plan_cache == CachePolicy::only && variant == in_force();
   o.plan_cache = CachePolicy::only;
   try {
     return Forecaster(model, o);
@@ -65,18 +65,18 @@ Forecaster Experiment::forecaster(const Model& model, const Subject& subject) co
   return Forecaster(model, o);
 }
 
-void Experiment::unload() {
+void SuiteState::unload() {
   if (!model_) return;
   model_.reset();
-  resident_after_unloading.push_back(lab.resident());
+  resident_after_unloading.push_back(harness.resident());
 }
 
-const std::vector<Case>& Experiment::cases() {
+const std::vector<Case>& SuiteState::cases() {
   if (cases_.empty()) cases_ = make_cases(options, eager());
   return cases_;
 }
 
-const std::vector<Record>& Experiment::eager_records() {
+const std::vector<Record>& SuiteState::eager_records() {
   if (eager_records_.empty()) {
     std::vector<Record> records;  // all or none, whatever is thrown
     for (const Case& one : cases()) records.push_back(run_case(eager(), one, {}));
@@ -87,11 +87,11 @@ const std::vector<Record>& Experiment::eager_records() {
 
 /// Everything that float64 is asked, since it is loaded once. The plain loops have no threads of
 /// their own and keep nothing, so that cases can be computed side by side.
-void Experiment::run_exact() {
+void SuiteState::run_exact() {
   if (!exact_records_.empty()) return;
   const std::vector<Case>& all = cases();
   const Windows& held = windows();
-  const Model exact = lab.load({Mode::planned, Precision::float64}, 0);
+  const Model exact = harness.load({Mode::planned, Precision::float64}, 0);
   std::vector<Record> records(all.size());
   std::vector<Forecast> forecasts;
   on_all_cores(all.size() + 1, [&](std::size_t i) {
@@ -106,24 +106,24 @@ void Experiment::run_exact() {
   exact_records_ = std::move(records);
 }
 
-const std::vector<Record>& Experiment::exact_records() {
+const std::vector<Record>& SuiteState::exact_records() {
   run_exact();
   return exact_records_;
 }
 
-const std::vector<Forecast>& Experiment::exact_windows() {
+const std::vector<Forecast>& SuiteState::exact_windows() {
   run_exact();
   return exact_windows_;
 }
 
-const Windows& Experiment::windows() {
+const Windows& SuiteState::windows() {
   if (windows_.all.empty()) {
     windows_ = make_windows(options, static_cast<std::size_t>(eager().info().patch_size));
   }
   return windows_;
 }
 
-const std::vector<Forecast>& Experiment::eager_windows() {
+const std::vector<Forecast>& SuiteState::eager_windows() {
   if (eager_windows_.empty()) {
     Forecaster forecaster(eager());
     eager_windows_ = forecast_windows(forecaster, windows());
@@ -131,25 +131,25 @@ const std::vector<Forecast>& Experiment::eager_windows() {
   return eager_windows_;
 }
 
-void Experiment::start_second_process() {
-  second_ = std::async(std::launch::async, [this] { return lab.second_process(); });
+void SuiteState::start_second_process() {
+  second_ = std::async(std::launch::async, [this] { return harness.second_process(); });
 }
 
-const std::string& Experiment::second_process() {
+const std::string& SuiteState::second_process() {
   if (second_.valid()) second_bits_ = second_.get();
   return second_bits_;
 }
 
-std::string Experiment::isa() const {
+std::string SuiteState::isa() const {
   return eager_ ? std::string(eager_->impl().net->backend().isa()) : std::string();
 }
 
-void Experiment::wait_for_second_process() const {
+void SuiteState::wait_for_second_process() const {
   if (second_.valid()) second_.wait();
 }
 
-std::vector<Subject> Experiment::subjects() const {
-  std::vector<Subject> all;
+std::vector<Variant> SuiteState::variants() const {
+  std::vector<Variant> all;
   for (const Mode mode : {Mode::planned, Mode::reduce_overhead, Mode::max_autotune}) {
     all.push_back({mode, Precision::float32});
   }
@@ -164,7 +164,7 @@ std::vector<Subject> Experiment::subjects() const {
     }
   }
   // A narrow type in force is looked at wherever it runs. Float32 is in every mode already.
-  const Subject chosen = in_force();
+  const Variant chosen = in_force();
   const bool narrow =
       chosen.precision == Precision::tf32 || chosen.precision == Precision::bfloat16;
   if (narrow && std::find(all.begin(), all.end(), chosen) == all.end()) all.push_back(chosen);
@@ -194,9 +194,9 @@ Check measured(std::string name, std::string measure, double value, double bound
   return c;
 }
 
-std::vector<OwnedSeries> own_series(const Experiment& e, std::size_t steps, std::size_t most) {
+std::vector<OwnedSeries> own_series(const SuiteState& state, std::size_t steps, std::size_t most) {
   std::vector<OwnedSeries> all;
-  for (const Series& s : e.options.data.first(std::min(most, e.options.data.size()))) {
+  for (const Series& s : state.options.data.first(std::min(most, state.options.data.size()))) {
     all.push_back(cut(s, s.steps, steps));
   }
   if (!all.empty()) return all;
