@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs that all processors tell each other eight rows of 768 values, as the kernel of all
-// layers does (src/backend/cuda/fused/toto1_768/wire.cuh): cycles from one exchange to the next, by how the rows
-// lie and by who asks for them. Prints the best of three launches of a hundred exchanges.
+// layers does (src/backend/cuda/fused/toto1_768/wire.cuh): cycles from one exchange to the next, by
+// how the rows lie and by who asks for them. Prints the best of three launches of a hundred
+// exchanges.
 //
-//   cmake --preset cuda -DTOTO_BUILD_BENCHMARKS=ON && cmake --build --preset cuda --target benchmarks
-//   build/cuda/bench/bench_exchange
+//   cmake --preset cuda -DTOTO_BUILD_BENCHMARKS=ON
+//   cmake --build --preset cuda --target bench_exchange && build/cuda/bench/bench_exchange
 #include <cuda_runtime.h>
 
 #include <algorithm>

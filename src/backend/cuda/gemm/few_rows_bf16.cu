@@ -2,8 +2,8 @@
 // Products in bfloat16 with up to eight rows: the weights are streamed once. A block has 16
 // outputs, each warp some slices of k, all of whose weights it asks for at once.
 #include "backend/cuda/gemm/mma.cuh"
-#include "backend/cuda/ops/norm.cuh"
 #include "backend/cuda/gemm/product.h"
+#include "backend/cuda/ops/norm.cuh"
 
 namespace toto::cuda {
 namespace {

@@ -5,9 +5,9 @@
 // are then added in order. Where operands are split or rounded (split.cuh), a slice here is three
 // of those.
 #include "backend/cuda/gemm/mma.cuh"
-#include "backend/cuda/ops/norm.cuh"
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/gemm/split.cuh"
+#include "backend/cuda/ops/norm.cuh"
 
 namespace toto::cuda {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstddef>
 
 #include "backend/cuda/gemm/finish.cuh"
-#include "backend/cuda/ops/group_tiles.cuh"
 #include "backend/cuda/gemm/wgmma.cuh"
+#include "backend/cuda/ops/group_tiles.cuh"
 
 namespace toto::cuda {
 namespace {

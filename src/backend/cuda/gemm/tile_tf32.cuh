@@ -9,8 +9,8 @@
 // channels of two queries (Rows).
 #pragma once
 
-#include "backend/cuda/ops/attend_rows.cuh"
 #include "backend/cuda/gemm/mma.cuh"
+#include "backend/cuda/ops/attend_rows.cuh"
 
 namespace toto::cuda::attend {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spec A10, A11 on the device: distribution parameters and the next patch.
-#include "backend/cuda/statistics/distribution.cuh"
+#include "backend/cuda/gemm/product.h"
 #include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
-#include "backend/cuda/gemm/product.h"
+#include "backend/cuda/statistics/distribution.cuh"
 #include "core/draw.h"
 
 namespace toto::cuda {

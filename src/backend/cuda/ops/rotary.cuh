@@ -28,8 +28,8 @@ struct Rotation {
     const std::int64_t t = b.position + token;
     cosine = *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.cosine) + t * half +
                                               e / 2);
-    sine = *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.sine) + t * half +
-                                            e / 2);
+    sine =
+        *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.sine) + t * half + e / 2);
     factor = *reinterpret_cast<const float4*>(static_cast<const float*>(rotary.factor) +
                                               (t - b.centre + rotary.positions) * half + e % half);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on single rows: norm, labels, the last tokens, rotary embedding.
+#include "backend/cuda/gemm/product.h"
+#include "backend/cuda/ops/norm.cuh"
+#include "backend/cuda/ops/rotary.cuh"
 #include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
-#include "backend/cuda/ops/norm.cuh"
-#include "backend/cuda/gemm/product.h"
-#include "backend/cuda/ops/rotary.cuh"
 #include "backend/cuda/runtime/warp.cuh"
 
 namespace toto::cuda {

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/cuda/statistics/exact_sums.cuh"
 #include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
+#include "backend/cuda/statistics/exact_sums.cuh"
 #include "backend/reference/scaler.h"
 #include "toto/error.hpp"
 

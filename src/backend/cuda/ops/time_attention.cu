@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "backend/cuda/ops/few_keys.cuh"
-#include "backend/cuda/ops/heads.cuh"
-#include "backend/cuda/runtime/kernels.h"
-#include "backend/cuda/runtime/live.h"
 #include "backend/cuda/gemm/product.h"
-#include "backend/cuda/ops/queries.cuh"
 #include "backend/cuda/gemm/tile_f32.cuh"
 #include "backend/cuda/gemm/tile_tf32.cuh"
+#include "backend/cuda/ops/few_keys.cuh"
+#include "backend/cuda/ops/heads.cuh"
+#include "backend/cuda/ops/queries.cuh"
+#include "backend/cuda/runtime/kernels.h"
+#include "backend/cuda/runtime/live.h"
 
 namespace toto::cuda {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over the variates of one trajectory and token on the device.
+#include "backend/cuda/gemm/product.h"
 #include "backend/cuda/ops/few_keys.cuh"
 #include "backend/cuda/ops/heads.cuh"
 #include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
-#include "backend/cuda/gemm/product.h"
 
 namespace toto::cuda {
 namespace {

@@ -3,11 +3,11 @@
 // trajectories.
 #include <type_traits>
 
-#include "backend/cuda/statistics/distribution.cuh"
-#include "backend/cuda/statistics/exact_mixture.cuh"
+#include "backend/cuda/fused/toto1_768/wire.cuh"
 #include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
-#include "backend/cuda/fused/toto1_768/wire.cuh"
+#include "backend/cuda/statistics/distribution.cuh"
+#include "backend/cuda/statistics/exact_mixture.cuh"
 
 namespace toto::cuda {
 namespace {

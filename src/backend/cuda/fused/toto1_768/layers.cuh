@@ -7,11 +7,11 @@
 
 #include <cstdint>
 
-#include "backend/cuda/runtime/live.h"
-#include "backend/cuda/ops/norm.cuh"
-#include "backend/cuda/gemm/product.h"
-#include "backend/cuda/ops/rotary.cuh"
 #include "backend/cuda/fused/toto1_768/wire.cuh"
+#include "backend/cuda/gemm/product.h"
+#include "backend/cuda/ops/norm.cuh"
+#include "backend/cuda/ops/rotary.cuh"
+#include "backend/cuda/runtime/live.h"
 
 namespace toto::cuda::layers {
 
@@ -205,8 +205,8 @@ __device__ inline int row_before(const Arguments& a, int lane) {
 }
 
 /// Until the first word of a product's inputs is there, by all workers: one of them, `Asker`, asks
-/// for it. If all of them asked for all that they want, again and again, they would be in the way of
-/// those who write it.
+/// for it. If all of them asked for all that they want, again and again, they would be in the way
+/// of those who write it.
 template <int Asker>
 __device__ void await_any(const float* inputs) {
   static_assert(Asker < kWorkers);

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "backend/cuda/ops/attend.cuh"
 #include "backend/cuda/fused/toto1_768/layers.cuh"
+#include "backend/cuda/ops/attend.cuh"
 #include "backend/cuda/ops/rotary.cuh"
 
 namespace toto::cuda::layers {

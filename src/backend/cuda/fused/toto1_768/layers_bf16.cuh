@@ -5,8 +5,8 @@
 #pragma once
 
 #include "backend/cuda/fused/toto1_768/layers.cuh"
-#include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/fused/toto1_768/ring.cuh"
+#include "backend/cuda/gemm/mma.cuh"
 
 namespace toto::cuda::layers {
 
