@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs that all processors tell each other eight rows of 768 values, as the kernel of all
-// layers does (src/backend/cuda/fused/toto1_768/wire.cuh): cycles from one exchange to the next, by
-// how the rows lie and by who asks for them. Prints the best of three launches of a hundred
-// exchanges.
+// What it costs that all SMs exchange eight rows of 768 values as the fused forward does
+// (src/backend/cuda/runtime/flag_in_data.cuh): cycles from one exchange to the next, by how the
+// rows lie and by who polls. Prints the best of three launches of a hundred exchanges.
 //
 //   cmake --preset cuda -DTOTO_BUILD_BENCHMARKS=ON
 //   cmake --build --preset cuda --target bench_exchange && build/cuda/bench/bench_exchange
@@ -14,11 +13,12 @@
 #include <cstdlib>
 #include <type_traits>
 
-#include "backend/cuda/fused/toto1_768/wire.cuh"
+#include "backend/cuda/runtime/flag_in_data.cuh"
+#include "backend/cuda/runtime/owner.h"
 
 namespace {
 
-namespace wire = toto::cuda::wire;
+namespace flag = toto::cuda::flag;
 
 constexpr int kExchanges = 100;
 constexpr int kRows = 8;
@@ -60,11 +60,12 @@ __device__ void produce(float* to, float v) {
   if (row >= kRows) return;
   const int k = static_cast<int>(blockIdx.x) * 16 + item * 2;
   if constexpr (F == Form::float32) {
-    wire::put_pair(to + row * kDim + k, {v, v});
+    flag::publish_pair(to + row * kDim + k, {v, v});
   } else {
-    wire::put(to + (F == Form::bfloat16 ? row * kDim / 2 + k / 2 : operand_at(row, k)), v);
+    flag::publish(to + (F == Form::bfloat16 ? row * kDim / 2 + k / 2 : operand_at(row, k)), v);
   }
-  if (F == Form::operands_squares && item == 0) wire::put(to + kSquares + row * 64 + blockIdx.x, v);
+  if (F == Form::operands_squares && item == 0)
+    flag::publish(to + kSquares + row * 64 + blockIdx.x, v);
 }
 
 /// `busy`: cycles that every block spends before each exchange.
@@ -84,20 +85,20 @@ __global__ void exchange(float* wires, unsigned long long* cycles, int busy) {
     if (blockIdx.x < kProducers) produce<F>(words, carry);
     const float* const own = words + warp * kFours * 128 + lane * 4;
     if (A == Asks::each_warp) {
-      if (lane == 0) wire::await_word(own);
+      if (lane == 0) flag::wait_word(own);
       __syncwarp();
     }
     if (A == Asks::one_thread) {
-      if (threadIdx.x == 0) wire::await_word(words);
+      if (threadIdx.x == 0) flag::wait_word(words);
       __syncthreads();
     }
     uint4 v[kAll] = {};
-    wire::take_fours(v, [&](int n) {
+    flag::wait_fours(v, [&](int n) {
       return n == kFours ? words + kSquares + warp * 64 + lane % 12 * 4 : own + n * 128;
     });
     std::uint32_t most = 0;
 #pragma unroll
-    for (int n = 0; n < kAll; ++n) most = max(most, wire::highest(v[n]));
+    for (int n = 0; n < kAll; ++n) most = max(most, flag::highest(v[n]));
     seen[warp][lane] = __uint_as_float(most);
     __syncthreads();
     carry = seen[threadIdx.x % 8][lane];
@@ -116,11 +117,11 @@ __global__ void one_word(float* wires, unsigned long long* cycles, int other) {
     float* const there = wires + i * 64;
     float* const back = there + 32;
     if (blockIdx.x == 0) {
-      wire::put(there, 1);
-      wire::await_word(back);
+      flag::publish(there, 1);
+      flag::wait_word(back);
     } else {
-      wire::await_word(there);
-      wire::put(back, 1);
+      flag::wait_word(there);
+      flag::publish(back, 1);
     }
   }
   if (blockIdx.x == 0) {
@@ -128,9 +129,18 @@ __global__ void one_word(float* wires, unsigned long long* cycles, int other) {
   }
 }
 
+void give_back(void* memory) { cudaFree(memory); }
+using Owned = toto::cuda::Owner<void*, give_back>;
+
+Owned device_memory(std::size_t bytes) {
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, bytes));
+  return Owned(memory);
+}
+
 struct Memory {
-  float* wires = nullptr;
-  unsigned long long* cycles = nullptr;
+  float* wires;
+  unsigned long long* cycles;
 };
 
 template <typename Kernel>
@@ -169,9 +179,9 @@ void print(const Memory& m, const char* name) {
 }  // namespace
 
 int main() {
-  Memory m;
-  check(cudaMalloc(&m.wires, sizeof(float) * kExchanges * kWords));
-  check(cudaMalloc(&m.cycles, sizeof(*m.cycles)));
+  const Owned wires = device_memory(sizeof(float) * kExchanges * kWords);
+  const Owned cycles = device_memory(sizeof(unsigned long long));
+  const Memory m{static_cast<float*>(wires.get()), static_cast<unsigned long long*>(cycles.get())};
   for (const int other : {1, 66, 131}) {
     std::printf("one word from block 0 to block %d: %llu cycles\n", other,
                 best_of(m, one_word, other));
@@ -181,7 +191,5 @@ int main() {
   print<Form::bfloat16>(m, "bfloat16");
   print<Form::operands>(m, "operands");
   print<Form::operands_squares>(m, "operands and squares");
-  check(cudaFree(m.wires));
-  check(cudaFree(m.cycles));
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "backend/cuda/gemm/stream.cuh"
 #include "backend/cuda/runtime/cuda_backend.h"
 #include "backend/cuda/runtime/driver.h"
+#include "backend/cuda/runtime/owners.h"
 #include "backend/recorder.h"
 #include "core/status_file.h"
 
@@ -17,6 +18,7 @@ namespace toto {
 namespace {
 
 using cuda::check;
+using cuda::DeviceMemory;
 
 constexpr int kTimed = 9;        // of which the median counts
 constexpr double kWarmUp = 0.1;  // seconds on the device until its clocks are up
@@ -49,44 +51,11 @@ struct Work {
 
 // --- copies ---
 
-struct Freed {
-  void operator()(void* memory) const { cudaFree(memory); }
-};
-using Memory = std::unique_ptr<void, Freed>;
-
-Memory device_memory(std::size_t bytes) {
-  void* memory = nullptr;
-  check(cudaMalloc(&memory, bytes), "memory");
-  Memory held(memory);
-  check(cudaMemset(memory, 0x5A, bytes), "memory");
-  return held;
+DeviceMemory filled_memory(std::size_t bytes) {
+  DeviceMemory memory(bytes, "memory");
+  check(cudaMemset(memory.get(), 0x5A, bytes), "memory");
+  return memory;
 }
-
-struct Clock {
-  cudaStream_t stream = nullptr;
-  cudaEvent_t first = nullptr, last = nullptr;
-
-  Clock() {
-    try {
-      check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-      check(cudaEventCreate(&first), "event");
-      check(cudaEventCreate(&last), "event");
-    } catch (...) {
-      destroy();
-      throw;
-    }
-  }
-  ~Clock() { destroy(); }
-  Clock(const Clock&) = delete;
-  Clock& operator=(const Clock&) = delete;
-
- private:
-  void destroy() const {
-    if (last != nullptr) cudaEventDestroy(last);
-    if (first != nullptr) cudaEventDestroy(first);
-    if (stream != nullptr) cudaStreamDestroy(stream);
-  }
-};
 
 /// Within the device, of pieces that its cache holds a small part of; bytes read and written.
 Work copies(std::size_t cache) {
@@ -97,18 +66,20 @@ Work copies(std::size_t cache) {
   check(cudaMemGetInfo(&available, &all), "memory");
   const std::size_t bytes = std::min(kMost, available / 4) / kUnit * kUnit;
   if (bytes == 0 || bytes < kCaches * cache) return {};
-  const Memory from = device_memory(bytes);
-  const Memory to = device_memory(bytes);
-  const Clock clock;
+  const DeviceMemory from = filled_memory(bytes);
+  const DeviceMemory to = filled_memory(bytes);
+  const cuda::StreamOwner stream = cuda::make_stream();
+  const cuda::Event first = cuda::make_event();
+  const cuda::Event last = cuda::make_event();
   check(cudaDeviceSynchronize(), "waiting for the device");
   const double seconds = median_seconds([&] {
-    check(cudaEventRecord(clock.first, clock.stream), "event");
-    check(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice, clock.stream),
+    check(cudaEventRecord(first.get(), stream.get()), "event");
+    check(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice, stream.get()),
           "copy");
-    check(cudaEventRecord(clock.last, clock.stream), "event");
-    check(cudaStreamSynchronize(clock.stream), "waiting for the device");
+    check(cudaEventRecord(last.get(), stream.get()), "event");
+    check(cudaStreamSynchronize(stream.get()), "waiting for the device");
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, clock.first, clock.last), "event");
+    check(cudaEventElapsedTime(&milliseconds, first.get(), last.get()), "event");
     return static_cast<double>(milliseconds) * 1e-3;
   });
   return {2.0 * static_cast<double>(bytes), seconds};

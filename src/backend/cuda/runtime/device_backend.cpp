@@ -67,22 +67,15 @@ DeviceBackend::DeviceBackend(const CudaOptions& options)
   stream_.hopper = properties.major == 9;
   stream_.shared_bytes = static_cast<int>(properties.sharedMemPerBlockOptin);
   stream_.processors = properties.multiProcessorCount;
-  check(cudaStreamCreateWithFlags(&stream_.stream, cudaStreamNonBlocking), "stream");
-  check(cudaEventCreate(&first_), "event");
-  check(cudaEventCreate(&last_), "event");
+  owned_stream_ = make_stream();
+  stream_.stream = owned_stream_.get();
+  first_ = make_event();
+  last_ = make_event();
   resident_.resize(8);
 }
 
 DeviceBackend::~DeviceBackend() {
-  cudaStreamSynchronize(stream_.stream);
-  for (const auto& matrix : matrices_) {
-    cudaFree(matrix->weights);
-    cudaFree(matrix->bias);
-  }
-  for (const Resident& r : resident_) cudaFree(r.device);
-  cudaEventDestroy(first_);
-  cudaEventDestroy(last_);
-  cudaStreamDestroy(stream_.stream);
+  cudaStreamSynchronize(stream_.stream);  // before what its kernels read is given back
 }
 
 void DeviceBackend::for_each_share(std::int64_t count, ShareWork work, const void* context) const {
@@ -95,15 +88,14 @@ void DeviceBackend::for_each_share(std::int64_t count, ShareWork work, const voi
 }
 
 void* DeviceBackend::allocate(std::size_t bytes) {
-  void* memory = nullptr;
-  check(cudaMalloc(&memory, std::max<std::size_t>(bytes, 1)), "memory");
-  check(cudaMemsetAsync(memory, 0, std::max<std::size_t>(bytes, 1), stream_.stream), "memory");
-  return memory;
+  DeviceMemory memory(bytes, "memory");
+  check(cudaMemsetAsync(memory.get(), 0, memory.bytes(), stream_.stream), "memory");
+  return memory.release();
 }
 
 void DeviceBackend::release(void* memory) noexcept {
   cudaStreamSynchronize(stream_.stream);
-  cudaFree(memory);
+  const DeviceMemory given_back = DeviceMemory::adopt(memory);
 }
 
 void DeviceBackend::wait() const {
@@ -149,7 +141,8 @@ Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::i
   const bool bf16 = type == CudaWeights::bf16;
   const bool gated = use == Epilogue::gated;
   const std::int32_t unit = bf16 ? kPitchBf16 : kPitchF32;
-  auto matrix = std::make_unique<DeviceMatrix>();
+  auto kept = std::make_unique<KeptMatrix>();
+  DeviceMatrix* const matrix = &kept->matrix;
   matrix->stored = gated && bf16 ? padded_bf16(out / 2) * 2 : out;
   matrix->in = in;
   matrix->pitch = (in + unit - 1) / unit * unit;
@@ -182,23 +175,21 @@ Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::i
   }
   const void* const packed = bf16 ? static_cast<const void*>(narrow.data()) : wide.data();
   const std::size_t bytes = count * (bf16 ? sizeof(std::uint16_t) : sizeof(float));
-  matrices_.push_back(
-      std::move(matrix));  // first: what there is of it is freed if there is no more
-  DeviceMatrix& kept = *matrices_.back();
-  check(cudaMalloc(&kept.weights, bytes), "weights");
+  kept->weights = DeviceMemory(bytes, "weights");
+  matrix->weights = kept->weights.get();
   if (!bias.empty()) {
-    void* memory = nullptr;
-    check(cudaMalloc(&memory, rows * sizeof(float)), "weights");
-    kept.bias = static_cast<float*>(memory);
+    kept->bias = DeviceMemory(rows * sizeof(float), "weights");
+    matrix->bias = static_cast<float*>(kept->bias.get());
   }
   // In the order of the stream: a copy outside it may still be under way when it has returned.
   const auto send = [&](void* to, const void* from, std::size_t size) {
     check(cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, stream_.stream), "weights");
   };
-  send(kept.weights, packed, bytes);
-  if (!bias.empty()) send(kept.bias, biases.data(), rows * sizeof(float));
+  send(matrix->weights, packed, bytes);
+  if (!bias.empty()) send(matrix->bias, biases.data(), rows * sizeof(float));
   check(cudaStreamSynchronize(stream_.stream), "weights");  // what is sent ends here
-  return {&kept, kept.bias, out, in};
+  matrices_.push_back(std::move(kept));
+  return {matrix, matrix->bias, out, in};
 }
 
 Matrix DeviceBackend::upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,

@@ -6,11 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cuda/fused/toto1_768/layers.h"
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/runtime/cuda_backend.h"
+#include "backend/cuda/runtime/fused_forward.h"
 #include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
+#include "backend/cuda/runtime/owners.h"
 #include "backend/recorder.h"
 #include "core/thread_team.h"
 
@@ -109,8 +110,7 @@ class DeviceBackend final : public Backend, public Recorder {
   /// A batch of the host that has been copied to the device.
   struct Resident {
     std::vector<std::byte> image;
-    void* device = nullptr;
-    std::size_t bytes = 0;
+    DeviceMemory device;
     std::uint64_t used = 0;  // when, by clock_
   };
   [[nodiscard]] bool bf16() const { return type_ == CudaWeights::bf16; }
@@ -122,17 +122,29 @@ class DeviceBackend final : public Backend, public Recorder {
   /// one operation are there together, for the least recently used goes.
   [[nodiscard]] Extent extent(const Batch& batch) const;
   void predict(const Batch& batch, const Batch* shared, const Prediction& p) const;
-  /// Until a word of the host's is another one than kNothing, or everything on the device has
+  /// Until a word of the host's is another one than kEmptyWord, or everything on the device has
   /// ended.
   void await(float& word) const;
   void wait() const;
 
   CudaWeights type_;
   mutable ThreadTeam team_;  // of the host
-  Stream stream_;
+  StreamOwner owned_stream_;
+  Stream stream_;  // of owned_stream_
   std::string architecture_;
-  std::vector<std::unique_ptr<DeviceMatrix>> matrices_;
-  std::vector<std::unique_ptr<LayerStack>> stacks_;
+  struct KeptMatrix {
+    DeviceMatrix matrix;  // in the memory below
+    DeviceMemory weights, bias;
+  };
+  std::vector<std::unique_ptr<KeptMatrix>> matrices_;
+  /// What prepare_stack() returns a pointer to.
+  struct PreparedStack {
+    std::unique_ptr<FusedForward> fused;
+    Matrix embed;
+    const void* labels;
+    Matrix after;
+  };
+  std::vector<std::unique_ptr<PreparedStack>> stacks_;
   mutable std::vector<Resident> resident_;  // the last few
   mutable std::uint64_t clock_ = 0;
   // Read by counters() of one forecaster while another one is at work; all other state is touched
@@ -146,7 +158,7 @@ class DeviceBackend final : public Backend, public Recorder {
     std::uint64_t launches = 0;  // up to then
   };
   mutable Early early_;
-  cudaEvent_t first_ = nullptr, last_ = nullptr;
+  Event first_, last_;
 };
 
 }  // namespace toto::cuda

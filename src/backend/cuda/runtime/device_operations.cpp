@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "backend/cuda/runtime/device_backend.h"
+#include "backend/cuda/runtime/empty_word.h"
 #include "toto/error.hpp"
 
 namespace toto::cuda {
@@ -14,31 +15,17 @@ namespace {
 const float* floats(const void* p) { return static_cast<const float*>(p); }
 float* floats(void* p) { return static_cast<float*>(p); }
 
-/// A word that no result is: the NaN of arithmetic is another one.
-constexpr std::uint32_t kNothing = 0xFFFFFFFFU;
-
 /// A captured graph, ready to be launched.
 class Graph final : public Recorder::Recording {
  public:
-  Graph(cudaGraph_t graph, std::size_t launches) : graph_(graph), launches_(launches) {
-    const cudaError_t status = cudaGraphInstantiate(&ready_, graph, 0);
-    if (status != cudaSuccess) {
-      cudaGraphDestroy(graph);
-      check(status, "graph");
-    }
-  }
-  ~Graph() override {
-    cudaGraphExecDestroy(ready_);
-    cudaGraphDestroy(graph_);
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
+  Graph(GraphOwner graph, std::size_t launches)
+      : graph_(std::move(graph)), ready_(instantiate(graph_)), launches_(launches) {}
   [[nodiscard]] std::size_t launches() const override { return launches_; }
-  [[nodiscard]] cudaGraphExec_t ready() const { return ready_; }
+  [[nodiscard]] cudaGraphExec_t ready() const { return ready_.get(); }
 
  private:
-  cudaGraph_t graph_;
-  cudaGraphExec_t ready_ = nullptr;
+  GraphOwner graph_;
+  GraphExecOwner ready_;
   std::size_t launches_;
 };
 
@@ -83,7 +70,7 @@ Extent DeviceBackend::extent(const Batch& batch) const {
   for (Resident& r : resident_) {
     if (r.image == image) {
       r.used = ++clock_;
-      e.live = static_cast<const LiveBatch*>(r.device);
+      e.live = static_cast<const LiveBatch*>(r.device.get());
       return e;
     }
   }
@@ -91,21 +78,18 @@ Extent DeviceBackend::extent(const Batch& batch) const {
                                   [](const auto& a, const auto& b) { return a.used < b.used; });
   r.image.clear();
   r.used = ++clock_;
-  if (r.bytes < layout.bytes) {
+  if (r.device.bytes() < layout.bytes) {
     check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
-    cudaFree(r.device);
-    r.device = nullptr;
-    r.bytes = 0;
-    check(cudaMalloc(&r.device, layout.bytes), "memory");
-    r.bytes = layout.bytes;
+    r.device = {};  // first, so that there is room for the larger one
+    r.device = DeviceMemory(layout.bytes, "memory");
   }
   std::vector<std::byte> placed(layout.bytes);
-  write_image(batch, 0, layout, placed.data(), static_cast<const std::byte*>(r.device));
-  check(cudaMemcpyAsync(r.device, placed.data(), placed.size(), cudaMemcpyHostToDevice,
+  write_image(batch, 0, layout, placed.data(), static_cast<const std::byte*>(r.device.get()));
+  check(cudaMemcpyAsync(r.device.get(), placed.data(), placed.size(), cudaMemcpyHostToDevice,
                         stream_.stream),
         "upload");
   r.image = std::move(image);
-  e.live = static_cast<const LiveBatch*>(r.device);
+  e.live = static_cast<const LiveBatch*>(r.device.get());
   return e;
 }
 
@@ -167,26 +151,31 @@ void DeviceBackend::norm_linear(const void* x, const void* gain, void* normed, c
 }
 
 const void* DeviceBackend::prepare_stack(const StackWeights& weights) {
-  if (!LayerStack::possible(weights, type_, stream_)) return nullptr;
-  return stacks_.emplace_back(std::make_unique<LayerStack>(weights, type_)).get();
+  auto fused = make_fused_forward(weights, type_, stream_);
+  if (fused == nullptr) return nullptr;
+  return stacks_
+      .emplace_back(std::make_unique<PreparedStack>(
+          PreparedStack{std::move(fused), weights.embed, weights.labels, weights.after}))
+      .get();
 }
 
 bool DeviceBackend::stack(const void* stack, const Batch& all, const Batch& last,
                           const Rotary& rotary, std::span<const KvLayer> kv, const void* scaled,
                           void* hidden, void* tokens, std::int32_t outs, void* y) const {
-  if (all.rows > kFewRows) return false;
-  const auto& layers = *static_cast<const LayerStack*>(stack);
-  if (!layers.embeds()) {
-    linear(layers.embed(), scaled, hidden, all.all_rows(), Epilogue::store);
-    if (layers.labels() != nullptr) set_labels(all, layers.labels(), hidden, layers.embed().out);
+  const auto& prepared = *static_cast<const PreparedStack*>(stack);
+  const FusedForward& fused = *prepared.fused;
+  if (all.rows > fused.max_rows()) return false;
+  if (!fused.embeds()) {
+    linear(prepared.embed, scaled, hidden, all.all_rows(), Epilogue::store);
+    if (prepared.labels != nullptr) set_labels(all, prepared.labels, hidden, prepared.embed.out);
   }
   const LiveBatch* const rows = extent(all).live;
-  layers.run({rows, extent(last).live, all.rows, rotary, kv,
-              floats(layers.embeds() ? scaled : hidden), floats(tokens), outs, floats(y)},
-             stream_);
-  early_ = {y, layers.words_after(), stream_.launches};
-  if (!layers.multiplies_after()) {
-    Matrix after = layers.after();
+  fused.run({rows, extent(last).live, all.rows, rotary, kv,
+             floats(fused.embeds() ? scaled : hidden), floats(tokens), outs, floats(y)},
+            stream_);
+  early_ = {y, fused.words_after(), stream_.launches};
+  if (!fused.multiplies_after()) {
+    Matrix after = prepared.after;
     after.out = outs;
     linear(after, tokens, y, last.all_lanes(), Epilogue::store);
   }
@@ -253,23 +242,17 @@ void DeviceBackend::inject(const Batch& batch, const PatchShape& shape, const vo
 Mirror DeviceBackend::allocate_mirror(std::size_t bytes) {
   Mirror mirror;
   mirror.bytes = std::max<std::size_t>(bytes, 1);
-  void* host = nullptr;
-  check(cudaMallocHost(&host, mirror.bytes), "pinned memory");
-  mirror.host = static_cast<std::byte*>(host);
-  std::fill_n(mirror.host, mirror.bytes, std::byte{0});
-  try {
-    mirror.device = static_cast<std::byte*>(allocate(mirror.bytes));
-  } catch (...) {
-    cudaFreeHost(host);
-    throw;
-  }
+  PinnedMemory host = make_pinned_memory(mirror.bytes);
+  std::fill_n(static_cast<std::byte*>(host.get()), mirror.bytes, std::byte{0});
+  mirror.device = static_cast<std::byte*>(allocate(mirror.bytes));
+  mirror.host = static_cast<std::byte*>(host.release());
   return mirror;
 }
 
 void DeviceBackend::release_mirror(const Mirror& mirror) noexcept {
   if (mirror.host == nullptr) return;
   release(mirror.device);
-  cudaFreeHost(mirror.host);
+  const PinnedMemory host(mirror.host);
 }
 
 std::size_t DeviceBackend::live_bytes(std::int64_t blocks, std::int64_t ids) const {
@@ -290,13 +273,13 @@ void DeviceBackend::begin() {
 std::unique_ptr<Recorder::Recording> DeviceBackend::end() {
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(stream_.stream, &graph), "capture");
-  return std::make_unique<Graph>(graph, stream_.launches - launches_before_);
+  return std::make_unique<Graph>(GraphOwner(graph), stream_.launches - launches_before_);
 }
 
 void DeviceBackend::abandon() noexcept {
   cudaGraph_t graph = nullptr;
   cudaStreamEndCapture(stream_.stream, &graph);
-  if (graph != nullptr) cudaGraphDestroy(graph);
+  const GraphOwner given_up(graph);
   cudaGetLastError();
 }
 
@@ -306,7 +289,7 @@ void DeviceBackend::await(float& word) const {
   const auto bits = [&] {
     return std::bit_cast<std::uint32_t>(std::atomic_ref(word).load(std::memory_order_acquire));
   };
-  for (std::uint32_t asked = 1; bits() == kNothing; ++asked) {
+  for (std::uint32_t asked = 1; bits() == kEmptyWord; ++asked) {
     if (asked % kSeldom != 0) continue;
     const cudaError_t status = cudaStreamQuery(stream_.stream);
     if (status == cudaSuccess) return;
@@ -326,18 +309,18 @@ double DeviceBackend::play(const Recording& recording, bool timed,
       }
     }
   };
-  if (looks) for_each_word([](float& word) { word = std::bit_cast<float>(kNothing); });
-  if (timed) check(cudaEventRecord(first_, stream_.stream), "event");
+  if (looks) for_each_word([](float& word) { word = std::bit_cast<float>(kEmptyWord); });
+  if (timed) check(cudaEventRecord(first_.get(), stream_.stream), "event");
   check(cudaGraphLaunch(graph.ready(), stream_.stream), "graph launch");
   if (looks) {
     for_each_word([&](float& word) { await(word); });
     return 0;
   }
-  if (timed) check(cudaEventRecord(last_, stream_.stream), "event");
+  if (timed) check(cudaEventRecord(last_.get(), stream_.stream), "event");
   check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
   if (!timed) return 0;
   float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, first_, last_), "event");
+  check(cudaEventElapsedTime(&milliseconds, first_.get(), last_.get()), "event");
   return static_cast<double>(milliseconds) * 1e-3;
 }
 

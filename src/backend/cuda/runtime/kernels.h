@@ -74,8 +74,9 @@ void inject(const Extent& batch, const PatchShape& shape, const float* covariate
 
 void keep(const Extent& batch, const LiveBatch* source, const PatchShape& shape, const float* y,
           float* kept, std::int32_t horizon, std::int32_t samples, const Stream& s);
-/// Words (wire.cuh) that the kernel before hands on one by one, in one of two sets. That kernel
-/// lets the next one begin when all that ran before it has ended, and which set it has can be read.
+/// Results that the kernel before publishes word by word (flag_in_data.cuh), in one of two sets.
+/// That kernel lets the next one begin once all that ran before it has ended, and once `set` can be
+/// read.
 struct EarlyWords {
   const float* first = nullptr;  // of the first set; nullptr: there are none
   std::int64_t set_words = 0;    // from a set to the next

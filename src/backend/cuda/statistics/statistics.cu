@@ -3,7 +3,7 @@
 // trajectories.
 #include <type_traits>
 
-#include "backend/cuda/fused/toto1_768/wire.cuh"
+#include "backend/cuda/runtime/flag_in_data.cuh"
 #include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
 #include "backend/cuda/statistics/distribution.cuh"
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
       uint4 words[1];
       const float* const from =
           early.first + *early.set * early.set_words + std::int64_t{cell} * 4 * count;
-      wire::take_fours(words, [&](int) { return from + 4 * k; });
+      flag::wait_fours(words, [&](int) { return from + 4 * k; });
       reinterpret_cast<uint4*>(shared.raw)[k] = words[0];
     }
     __syncthreads();

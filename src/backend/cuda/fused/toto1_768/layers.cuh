@@ -7,10 +7,10 @@
 
 #include <cstdint>
 
-#include "backend/cuda/fused/toto1_768/wire.cuh"
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/ops/norm.cuh"
 #include "backend/cuda/ops/rotary.cuh"
+#include "backend/cuda/runtime/flag_in_data.cuh"
 #include "backend/cuda/runtime/live.h"
 
 namespace toto::cuda::layers {
@@ -152,8 +152,8 @@ __device__ void put_stream(const StreamPlace& to, const float2& v, const float2&
   float squares = pair_squares(v.x, v.y);
   squares += __shfl_xor_sync(~0U, squares, 1);
   squares += __shfl_xor_sync(~0U, squares, 2);
-  if (to.squares != nullptr) wire::put(to.squares, squares);
-  if (there) wire::put_pair(to.rows, v);
+  if (to.squares != nullptr) flag::publish(to.squares, squares);
+  if (there) flag::publish_pair(to.rows, v);
 }
 
 /// Makes this block's share of a set of wires empty: `count` lanes of all blocks.
@@ -161,7 +161,7 @@ __device__ inline void clear(float* wires, int words, int lane, int count) {
   const int own = lane * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
   const int all = count * static_cast<int>(gridDim.x);
   auto* const fours = reinterpret_cast<uint4*>(wires);
-  constexpr std::uint32_t kEmpty = wire::kNothing;
+  constexpr std::uint32_t kEmpty = kEmptyWord;
   for (int i = own; i < words / 4; i += all) {
     fours[i] = uint4{kEmpty, kEmpty, kEmpty, kEmpty};
   }
@@ -210,7 +210,7 @@ __device__ inline int row_before(const Arguments& a, int lane) {
 template <int Asker>
 __device__ void await_any(const float* inputs) {
   static_assert(Asker < kWorkers);
-  if (thread_now() == Asker) wire::await_word(inputs);
+  if (thread_now() == Asker) flag::wait_word(inputs);
   sync_workers();
 }
 
@@ -225,15 +225,15 @@ class Squares {
   __device__ void look(const float* at, bool there) {
     at_ = at;
     three_ = {};
-    if (there) three_ = wire::look_four(at);
+    if (there) three_ = flag::peek_four(at);
   }
   /// By steps i = 0, 1, ... in order, after the last of which inverse[warp] is what a product of
   /// the row is multiplied with.
   __device__ void step(int i, float* inverse) {
     if (i == 0) {
-      for (std::uint32_t asked = 0; !wire::three_there(three_); ++asked) {
-        if (asked == wire::kPatience) __trap();
-        three_ = wire::look_four(at_);
+      for (std::uint32_t asked = 0; !flag::three_there(three_); ++asked) {
+        if (asked == flag::kMaxPolls) __trap();
+        three_ = flag::peek_four(at_);
       }
       sum_ = __uint_as_float(three_.x) + __uint_as_float(three_.y) + __uint_as_float(three_.z);
     }

@@ -47,7 +47,7 @@ __device__ void multiply_after(Shared<T>& s, const Arguments& a, Progress& progr
       }
       sum = {sum.x + bias.x, sum.y + bias.y};
       const int at = row * a.after.outs + column;
-      wire::put_pair(s.wires + after_at(a.count) + at, sum);
+      flag::publish_pair(s.wires + after_at(a.count) + at, sum);
       *reinterpret_cast<float2*>(a.after.y + at) = sum;
     }
     unit += static_cast<int>(gridDim.x);

@@ -118,7 +118,7 @@ __device__ inline void gather(AttentionMemory& m, const float* qkv, const Sight&
     const Part first = part_of(thread);
     const Part second = part_of(two ? thread + kWorkers : thread);
     uint4 words[2];
-    wire::take_fours(words, [&](int i) { return from(i == 0 ? first : second); });
+    flag::wait_fours(words, [&](int i) { return from(i == 0 ? first : second); });
     keep(first, words[0]);
     if (two) {  // of the last value: queries and keys come first
       *reinterpret_cast<uint4*>(m.values[second.j] + second.e) = words[1];

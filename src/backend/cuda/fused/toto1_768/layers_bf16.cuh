@@ -48,7 +48,7 @@ struct Bfloat16 {
 
   /// Inputs k and k + 1 of a row, `at` word_at() of them.
   static __device__ void put_inputs(float* at, float v, float next) {
-    wire::put(at, __uint_as_float(pack(v, next)));
+    flag::publish(at, __uint_as_float(pack(v, next)));
   }
 
   /// What one thread ends, an item: two outputs, in mlp_in a gate and its value.
@@ -66,7 +66,7 @@ struct Bfloat16 {
   /// By all of a warp. Of two neighbours the first one has a word with both.
   static __device__ void put_gated(float* to, float v) {
     const float next = __shfl_down_sync(~0U, v, 1);
-    if (to != nullptr && threadIdx.x % 2 == 0) wire::put(to, __uint_as_float(pack(v, next)));
+    if (to != nullptr && threadIdx.x % 2 == 0) flag::publish(to, __uint_as_float(pack(v, next)));
   }
 
   static constexpr int kSets = kHidden / kDim;  // of inputs, in mlp_out; otherwise one
@@ -109,7 +109,7 @@ struct Bfloat16 {
     if constexpr (P != kMlpOut) await_any<kAsker>(from);
     if constexpr (is_normed(P)) squares.look(row, warp < rows);
     uint4 words[kAll] = {};
-    wire::take_fours(
+    flag::wait_fours(
         words, [&](int i) { return own + (i / kFours * kSlices * kFours + i % kFours) * 32 * 4; },
         there);
 #pragma unroll

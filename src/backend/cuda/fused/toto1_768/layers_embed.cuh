@@ -70,7 +70,7 @@ __device__ int begin_and_embed(const Arguments& a, const float* gain) {
     sum = {sum.x + bias.x, sum.y + bias.y};
   } else if (there) {
     const uint2 words = *reinterpret_cast<const uint2*>(a.x + row * kDim + output + lane % 4 * 2);
-    sum = {wire::something(words.x), wire::something(words.y)};
+    sum = {flag::publishable(words.x), flag::publishable(words.y)};
   }
   const StreamPlace to = there ? StreamPlace(stream, T::word_at(row, output + lane % 4 * 2), row,
                                              output + lane % 4 * 2)

@@ -42,8 +42,8 @@ struct OfFloat32 {
 
   /// Inputs k, which is even, and k + 1 of a row, `at` word_at() of the first.
   static __device__ void put_inputs(float* at, float v, float next) {
-    wire::put(at, v);
-    wire::put(at + 4, next);
+    flag::publish(at, v);
+    flag::publish(at + 4, next);
   }
 
   /// What one thread ends, an item: two outputs, in mlp_in a gate and its value.
@@ -58,7 +58,7 @@ struct OfFloat32 {
     return word_at(row, unit * 4 + item);
   }
   static __device__ void put_gated(float* to, float v) {
-    if (to != nullptr) wire::put(to, v);
+    if (to != nullptr) flag::publish(to, v);
   }
 
   SplitInputs<kOwn, O> x;
@@ -78,7 +78,7 @@ struct OfFloat32 {
     await_any<kAsker>(from);
     if constexpr (is_normed(P)) squares_.look(row, warp < rows);
     uint4 words[kQuads] = {};
-    wire::take_fours(
+    flag::wait_fours(
         words, [&](int i) { return own_ + i * 32 * 4; }, there_);
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) x.set(i, words[i]);
@@ -106,11 +106,11 @@ struct OfFloat32 {
         own_ += kSlices * 2 * 32 * 4;
         const auto at = [&](int q) { return own_ + q * 32 * 4; };
         const bool more = set + 1 < kSets;
-        if (more && there_) wire::look_fours(next, at);
+        if (more && there_) flag::peek_fours(next, at);
         multiply_stage<true>(part, ring, stages, ring_at, set * kSlices, nothing);
         ring_at.advance();
         if (!more) return;
-        if (there_) wire::take_fours_looked_at(next, at);
+        if (there_) flag::wait_peeked_fours(next, at);
 #pragma unroll
         for (int q = 0; q < kQuads; ++q) x.set(q, next[q]);
       }

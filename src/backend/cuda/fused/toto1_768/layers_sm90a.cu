@@ -281,29 +281,22 @@ LayerStack::LayerStack(const StackWeights& weights, CudaWeights type)
   if (multiplies_after()) {
     all.back().maps[0] = describe(*static_cast<const DeviceMatrix*>(after_.weights));
   }
-  check(cudaMalloc(&layers_, all.size() * sizeof(LayerOnDevice)), "weights");
-  try {
-    check(
-        cudaMemcpy(layers_, all.data(), all.size() * sizeof(LayerOnDevice), cudaMemcpyHostToDevice),
-        "weights");
-    check(cudaMalloc(&wires_, 2 * wire_bytes), "memory");
-    check(cudaMemset(wires_, 0xFF, 2 * wire_bytes), "memory");
-    check(cudaMalloc(&set_, 2 * sizeof(std::int32_t)), "memory");
-    check(cudaMemset(set_, 0, 2 * sizeof(std::int32_t)), "memory");
-    check(cudaStreamSynchronize(nullptr), "memory");
-  } catch (...) {
-    cudaFree(layers_);
-    cudaFree(wires_);
-    cudaFree(set_);
-    throw;
-  }
+  layers_ = DeviceMemory(all.size() * sizeof(LayerOnDevice), "weights");
+  wires_ = DeviceMemory(2 * wire_bytes, "memory");
+  set_ = DeviceMemory(2 * sizeof(std::int32_t), "memory");
+  check(cudaMemcpy(layers_.get(), all.data(), layers_.bytes(), cudaMemcpyHostToDevice), "weights");
+  check(cudaMemset(wires_.get(), 0xFF, wires_.bytes()), "memory");  // kEmptyWord
+  check(cudaMemset(set_.get(), 0, set_.bytes()), "memory");
+  check(cudaStreamSynchronize(nullptr), "memory");
 }
 
-LayerStack::~LayerStack() {
-  cudaFree(layers_);
-  cudaFree(wires_);
-  cudaFree(set_);
+std::unique_ptr<FusedForward> make_fused_forward(const StackWeights& weights, CudaWeights type,
+                                                 const Stream& s) {
+  if (!LayerStack::possible(weights, type, s)) return nullptr;
+  return std::make_unique<LayerStack>(weights, type);
 }
+
+std::int32_t LayerStack::max_rows() const { return kFewRows; }
 
 bool LayerStack::embeds() const {
   const auto& w = *static_cast<const DeviceMatrix*>(embed_.weights);
@@ -319,12 +312,12 @@ bool LayerStack::multiplies_after() const {
 EarlyWords LayerStack::words_after() const {
   if (!multiplies_after()) return {};
   const auto count = static_cast<int>(space_.size());
-  return {static_cast<const float*>(wires_) + layers::after_at(count), layers::set_words(count),
-          static_cast<const std::int32_t*>(set_) + 1};
+  return {static_cast<const float*>(wires_.get()) + layers::after_at(count),
+          layers::set_words(count), static_cast<const std::int32_t*>(set_.get()) + 1};
 }
 
 void LayerStack::run(const Call& call, const Stream& s) const {
-  layers::Arguments a{static_cast<const layers::LayerOnDevice*>(layers_),
+  layers::Arguments a{static_cast<const layers::LayerOnDevice*>(layers_.get()),
                       static_cast<std::int32_t>(space_.size()),
                       0,
                       call.most_rows,
@@ -335,8 +328,8 @@ void LayerStack::run(const Call& call, const Stream& s) const {
                       call.x,
                       call.tokens,
                       {},
-                      static_cast<float*>(wires_),
-                      static_cast<std::int32_t*>(set_),
+                      static_cast<float*>(wires_.get()),
+                      static_cast<std::int32_t*>(set_.get()),
                       0,
                       {},
                       {}};

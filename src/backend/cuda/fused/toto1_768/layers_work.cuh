@@ -86,7 +86,7 @@ __device__ End end_of(Shared<T>& s, const Arguments& a, int layer, const Progres
     const bool trims = P == kOut && layer == a.last_time;
     end.from = (P == kOut ? stream_into(s.wires, layer) : wire_of(s.wires, layer, kMiddleWire)) +
                kRows + (trims ? s.before[row] : row) * kDim + column;
-    end.held = wire::look_pair(end.from);
+    end.held = flag::peek_pair(end.from);
     if (P == kMlpOut && layer + 1 == a.count) {
       end.goes_on = a.after.outs != 0;
       end.to = end.goes_on ? inputs_after(s.wires, a) + Float32::word_at(row, column)
@@ -122,12 +122,12 @@ __device__ void finish(const End& end) {
   v[0] = __fmaf_rn(v[0], inverse, end.bias[0]);
   v[1] = __fmaf_rn(v[1], inverse, end.bias[1]);
   if constexpr (P == kQkv) {
-    if (end.to != nullptr) wire::put_pair(end.to, {v[0], v[1]});
+    if (end.to != nullptr) flag::publish_pair(end.to, {v[0], v[1]});
   } else if constexpr (P == kMlpIn) {
     T::put_gated(end.to, silu(v[0]) * v[1]);
   } else {
     const float2 held =
-        end.from == nullptr ? float2{0, 0} : wire::take_pair_looked_at(end.held, end.from);
+        end.from == nullptr ? float2{0, 0} : flag::wait_peeked_pair(end.held, end.from);
     v[0] = held.x + v[0];
     v[1] = held.y + v[1];
     // By all of the warp, whose lanes without a row have neither place.
