@@ -2,9 +2,12 @@
 #   The sources of src/FOLDER (default: NAME) as an object library `toto_NAME`.
 #
 # The compiler enforces the arrows: a component's include path holds its own folder, the folders of the
-# components that it names in USES (and of those that they name), and nothing else of src. Each component
-# has an include root of its own in the build folder, a link to its sources under their path in src:
+# components that it names in USES (and of those that they name), the public headers, and nothing else of
+# src. Each component has an include root of
+# its own in the build folder, a link to its sources under their path in src:
 #   arrows/engine/engine -> src/engine      so that "engine/plan_table.h" is found by who may see it.
+# tests/arrows tries every pair of components.
+
 function(toto_component name)
   cmake_parse_arguments(arg "" "FOLDER" "USES;LIBRARIES" ${ARGN})
   if(NOT arg_FOLDER)
@@ -19,6 +22,8 @@ function(toto_component name)
   endforeach()
   list(REMOVE_DUPLICATES closure)
   set_property(GLOBAL PROPERTY toto_closure_${name} ${closure})
+  set_property(GLOBAL PROPERTY toto_folder_${name} ${arg_FOLDER})
+  set_property(GLOBAL APPEND PROPERTY toto_components ${name})
 
   set(root ${PROJECT_BINARY_DIR}/arrows/${name})
   get_filename_component(parent ${root}/${arg_FOLDER} DIRECTORY)
@@ -33,6 +38,7 @@ function(toto_component name)
     target_link_libraries(toto_${name} PUBLIC toto_${used})
   endforeach()
 endfunction()
+
 # toto_link(TARGET component...): the objects of the components and of all they use.
 function(toto_link target)
   set(all)
@@ -49,18 +55,34 @@ function(toto_link target)
   target_link_libraries(${target} PRIVATE toto_options)
 endfunction()
 
-# toto_library(component...): the library users link, `toto`.
+# toto_library(component...): the library that users link, shared as `toto` and static as `toto_static`.
 function(toto_library)
   set(objects)
   foreach(name ${ARGN})
     get_property(extra GLOBAL PROPERTY toto_extra_objects_${name})
     list(APPEND objects $<TARGET_OBJECTS:toto_${name}> ${extra})
   endforeach()
-  add_library(toto STATIC ${objects})
-  add_library(toto::toto ALIAS toto)
-  target_include_directories(toto PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
-                                         $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_compile_features(toto PUBLIC cxx_std_20)
   get_property(cuda_libraries GLOBAL PROPERTY toto_cuda_libraries)
-  target_link_libraries(toto PRIVATE fmt::fmt Threads::Threads ${cuda_libraries})
+  add_library(toto SHARED ${objects})
+  add_library(toto_static STATIC ${objects})
+  foreach(library toto toto_static)
+    add_library(toto::${library} ALIAS ${library})
+    target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                                 $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  endforeach()
+  target_link_libraries(toto_static PRIVATE fmt::fmt Threads::Threads ${CMAKE_DL_LIBS} ${cuda_libraries})
+  set_target_properties(toto_static PROPERTIES OUTPUT_NAME toto)
+
+  # By file, not by target: a program that links the shared library needs no development files of fmt.
+  target_link_libraries(toto PRIVATE $<TARGET_LINKER_FILE:fmt::fmt> ${CMAKE_DL_LIBS} ${cuda_libraries})
+  set(map ${PROJECT_BINARY_DIR}/libtoto.map)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/libtoto.map.in ${map} @ONLY)
+  target_link_options(toto PRIVATE -Wl,--version-script=${map})
+  if(TOTO_SANITIZE)
+    target_link_options(toto PRIVATE -fsanitize=${TOTO_SANITIZE})
+  else()
+    target_link_options(toto PRIVATE -Wl,--no-undefined)
+  endif()
+  set_target_properties(toto PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+                        LINK_DEPENDS ${map})
 endfunction()

@@ -1,21 +1,26 @@
-# cmake --install: headers, the library, its CMake package and pkg-config file, the model that ships with
-# toto. (The program is installed where it is defined.)
+# cmake --install: headers, the shared and the static library, their CMake package and pkg-config files, the
+# model that ships with toto. (The program is installed where it is defined.)
 include(CMakePackageConfigHelpers)
 
 set(toto_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/toto)
 install(DIRECTORY include/toto TYPE INCLUDE FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 install(TARGETS toto EXPORT toto-targets)
-install(EXPORT toto-targets NAMESPACE toto:: DESTINATION ${toto_package_dir})
+install(TARGETS toto_static EXPORT toto-static-targets)
+foreach(export toto-targets toto-static-targets)
+  install(EXPORT ${export} NAMESPACE toto:: DESTINATION ${toto_package_dir})
+endforeach()
 configure_package_config_file(cmake/toto-config.cmake.in ${PROJECT_BINARY_DIR}/toto-config.cmake
-                              INSTALL_DESTINATION ${toto_package_dir})
+                              INSTALL_DESTINATION ${toto_package_dir} PATH_VARS CMAKE_INSTALL_DATADIR)
 # 0.x: a minor version may change the interface.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/toto-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/toto-config.cmake ${PROJECT_BINARY_DIR}/toto-config-version.cmake
-        DESTINATION ${toto_package_dir})
+              cmake/toto-data-folder.cpp.in DESTINATION ${toto_package_dir})
 
 file(RELATIVE_PATH toto_prefix_from_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-configure_file(cmake/toto.pc.in ${PROJECT_BINARY_DIR}/toto.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/toto.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(package toto toto-c)
+  configure_file(cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/models/toto-nano/model.safetensors)
   install(DIRECTORY models/toto-nano DESTINATION ${CMAKE_INSTALL_DATADIR}/toto/models)

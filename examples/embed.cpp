@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library inside a program of your own: load a model, describe two series, read the forecasts.
-//   embed MODEL      MODEL is a folder, a .safetensors file or a Hub id
+//   embed [MODEL]    a folder, a .safetensors file or a Hub id; without it the model that ships
+//   with toto
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -27,14 +28,15 @@ std::vector<float> daily_rhythm(double level, double swing) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s MODEL\n", argv[0]);
+  if (argc > 2) {
+    std::fprintf(stderr, "usage: %s [MODEL]\n", argv[0]);
     return 2;
   }
   try {
     toto::ModelQuery query;
-    query.model = argv[1];
+    if (argc == 2) query.model = argv[1];
     toto::Forecaster forecaster(toto::Model::load(query));
+    std::printf("model %s\n", forecaster.model().info().name.c_str());
     if (forecaster.model().info().synthetic) {
       std::puts("synthetic weights: these forecasts mean nothing");
     }

@@ -284,6 +284,12 @@ struct Forecaster::Impl {
 
 namespace {
 
+void check_alive(const std::unique_ptr<Forecaster::Impl>& impl) {
+  if (impl) return;
+  throw Error(ExitStatus::usage, "moved_from", "this forecaster was moved from", "toto::Forecaster",
+              "use what it was moved to");
+}
+
 /// Memory goes back to a backend in turn with the forecasts of other forecasters: a device may be
 /// in the middle of a recording.
 void retire(std::unique_ptr<Forecaster::Impl> impl) {
@@ -295,8 +301,9 @@ void retire(std::unique_ptr<Forecaster::Impl> impl) {
 
 }  // namespace
 
-Forecaster::Forecaster(Model model, const ForecasterOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(model), options)) {
+Forecaster::Forecaster(Model model, const ForecasterOptions& options) {
+  (void)model.info();  // throws where the model was moved from
+  impl_ = std::make_unique<Impl>(std::move(model), options);
   impl_->start();
 }
 Forecaster::~Forecaster() { retire(std::move(impl_)); }
@@ -306,10 +313,14 @@ Forecaster& Forecaster::operator=(Forecaster&& other) noexcept {
   return *this;
 }
 
-const Model& Forecaster::model() const { return impl_->model; }
+const Model& Forecaster::model() const {
+  check_alive(impl_);
+  return impl_->model;
+}
 
 void Forecaster::forecast(std::span<const Series> series, const ForecastOptions& options,
                           std::span<Forecast> out) {
+  check_alive(impl_);
   check(options);
   if (out.size() != series.size()) {
     throw Error(
@@ -331,6 +342,7 @@ std::vector<Forecast> Forecaster::forecast(std::span<const Series> series,
 }
 
 void Forecaster::warm_up(std::span<const WarmupShape> shapes, const ForecastOptions& options) {
+  check_alive(impl_);
   impl_->warmed = false;  // what is built now is meant to be
   for (const WarmupShape& shape : shapes) {
     const std::size_t cells = std::max<std::size_t>(shape.context * shape.variates, 1);
@@ -355,6 +367,7 @@ void Forecaster::warm_up(std::span<const WarmupShape> shapes, const ForecastOpti
 }
 
 std::vector<WarmupShape> Forecaster::known_shapes() const {
+  check_alive(impl_);
   std::vector<WarmupShape> shapes;
   for (const PlanShape& s : impl_->entry.shapes) {
     shapes.push_back({s.context, s.horizon, s.variates, s.batch});
@@ -363,6 +376,7 @@ std::vector<WarmupShape> Forecaster::known_shapes() const {
 }
 
 Counters Forecaster::counters() const {
+  check_alive(impl_);
   Counters counters;
   counters.forecasts = impl_->calls;
   counters.series = impl_->series_done;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "models/checkpoint/hub_cache.h"
+#include "models/checkpoint/shipped_model.h"
 #include "support/test_files.h"
 
 namespace toto {
@@ -138,6 +139,9 @@ TEST_F(Resolve, TheShippedModelIsFoundFromTheProgram) {
   EXPECT_EQ(find_shipped_model(folder_.path("elsewhere/bin")), "");
   const std::string installed = write_model("prefix/share/toto/models/toto-nano");
   EXPECT_EQ(find_shipped_model(folder_.path("prefix/bin")), installed);
+  EXPECT_EQ(find_shipped_model(folder_.path("prefix/lib")), installed);
+  EXPECT_EQ(find_shipped_model(folder_.path("prefix/lib/x86_64-linux-gnu")), installed);
+  EXPECT_EQ(find_shipped_model(""), "");
   const std::string beside = write_model("prefix/bin/models/toto-nano");
   EXPECT_EQ(find_shipped_model(folder_.path("prefix/bin")), beside);
 }

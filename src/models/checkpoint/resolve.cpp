@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "models/checkpoint/hub_cache.h"
 #include "models/checkpoint/shard_index.h"
+#include "models/checkpoint/shipped_model.h"
 
 namespace toto {
 namespace {
@@ -60,12 +61,6 @@ ResolvedModel from_file(std::string name, const fs::path& file) {
   return {std::move(name), folder.string(), config.string(), {file.string()}};
 }
 
-std::string shipped_model() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  return error ? std::string() : find_shipped_model(program.parent_path().string());
-}
-
 std::string chosen_model(const ModelQuery& query) {
   if (!query.model.empty()) return query.model;
   const char* id = std::getenv("TOTO_MODEL_ID");
@@ -74,28 +69,13 @@ std::string chosen_model(const ModelQuery& query) {
 
 }  // namespace
 
-std::string find_shipped_model(const std::string& program_folder) {
-  const fs::path below = fs::path("models") / kShippedModel;
-  fs::path folder = program_folder;
-  std::vector<fs::path> candidates = {folder / below, folder / ".." / "share" / "toto" / below};
-  for (int level = 0; level < 4; ++level) {
-    folder = folder.parent_path();
-    candidates.push_back(folder / below);
-  }
-  for (const fs::path& candidate : candidates) {
-    const fs::path model = candidate.lexically_normal();
-    if (is_file(model / "config.json")) return model.string();
-  }
-  return {};
-}
-
 ResolvedModel resolve_model(const ModelQuery& query) {
   const std::string name = chosen_model(query);
   if (name.empty()) {
     const std::string shipped = shipped_model();
     if (!shipped.empty()) return from_folder(std::string(kShippedModel), shipped, {});
     throw Error(ExitStatus::usage, "model_not_chosen",
-                "no model was named, and none ships beside this program", {},
+                "no model was named, and toto-nano, which ships with toto, was not found", {},
                 "name one with --model or TOTO_MODEL_ID: a folder, a .safetensors file or a Hub id "
                 "such as Datadog/Toto-Open-Base-1.0");
   }

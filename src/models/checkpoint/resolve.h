@@ -9,9 +9,6 @@
 
 namespace toto {
 
-/// The model that ships with the project.
-inline constexpr std::string_view kShippedModel = "toto-nano";
-
 struct ResolvedModel {
   std::string name;                  // what the user asked for
   std::string folder;                // where the files are
@@ -26,10 +23,5 @@ struct ResolvedModel {
 /// shard_not_found (66); and for a malformed index invalid_json, duplicate_key, missing_key,
 /// invalid_value, unsafe_path (78).
 ResolvedModel resolve_model(const ModelQuery& query);
-
-/// The folder of the shipped model for a program in `program_folder`: in models/ beside it, in
-/// share/toto/models of the same prefix, or in models/ of a folder up to four levels above (a build
-/// folder in the source tree). Empty where there is none.
-std::string find_shipped_model(const std::string& program_folder);
 
 }  // namespace toto
