@@ -145,5 +145,47 @@ TEST(Scaler, CarriesItsStateFromPatchToPatch) {
   }
 }
 
+/// Spec A4.2: squares are added step by step, whatever the patch.
+TEST(Scaler, SquaresAreSummedInTheOrderOfTheSteps) {
+  constexpr std::int32_t kPatch = 64;
+  constexpr std::int32_t kTokens = 3;
+  std::vector<float> x(std::size_t{kPatch} * kTokens);
+  std::vector<std::uint8_t> mask(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>((i * 7919 + 13) % 1009) * 0.37F - 150.0F;
+    mask[i] = i % 11 != 3;
+  }
+  double count = 0, sum = 0, mean = 0, m2 = 0, context_sum = 0, context_squares = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (mask[i] == 0) continue;
+    const double before = mean;
+    count += 1;
+    sum += static_cast<double>(x[i]);
+    mean = sum / count;
+    m2 += (static_cast<double>(x[i]) - before) * (static_cast<double>(x[i]) - mean);
+    context_sum += static_cast<double>(x[i]);
+  }
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double d = static_cast<double>(x[i]) - context_sum / count;
+    if (mask[i] != 0) context_squares += d * d;
+  }
+  const auto be = make_reference_backend_f32();
+  ScalerSpec spec;
+  spec.patch = kPatch;
+  Block block;
+  block.tokens = block.context = kTokens;
+  const Batch batch{&block, nullptr, 1, kTokens, 1};
+  ScalerState state;
+  std::vector<float> out[3] = {x, x, x};
+  std::vector<float> last[2] = {std::vector<float>(kPatch), std::vector<float>(kPatch)};
+  be->scale(batch, spec, x.data(), mask.data(), &state,
+            {out[0].data(), out[1].data(), out[2].data(), last[0].data(), last[1].data()});
+  EXPECT_EQ(state.count, count);
+  EXPECT_EQ(state.sum, sum);
+  EXPECT_EQ(state.mean, mean);
+  EXPECT_EQ(state.m2, m2);
+  EXPECT_EQ(state.upper, std::sqrt(context_squares / count + 0.1) * std::pow(10.0, spec.exponent));
+}
+
 }  // namespace
 }  // namespace toto

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scalers of spec A4 in float64: shared by every host backend, since the order of these sums is
-// part of the result. It is that of the steps, but where only the end of a patch is asked for,
-// squares are summed in groups first: on a device a chain over a whole context takes microseconds.
+// The scalers of spec A4 in float64, step by step: shared by every host backend, since the order of
+// these sums is part of the result. The CUDA backend sums squares in groups of steps, and agrees to
+// one ulp of float32 (backend/cuda/ops/scaler.cu).
 #pragma once
 
 #include <algorithm>
@@ -42,29 +42,6 @@ inline double nan_to_zero(double v) {
   return std::clamp(v, -std::numeric_limits<double>::max(), std::numeric_limits<double>::max());
 }
 
-/// Steps of a group: the first 32 of a patch, the next 32, ..
-inline constexpr std::int32_t kGroup = 32;
-
-/// The sum of the terms of a group, those that a patch lacks being 0, by halves: term i and the one
-/// 16 after it, ..
-inline double sum_of_group(double (&terms)[kGroup]) {
-  for (std::int32_t half = kGroup / 2; half > 0; half /= 2) {
-    for (std::int32_t i = 0; i < half; ++i) terms[i] += terms[i + half];
-  }
-  return terms[0];
-}
-
-/// Adds the groups of a patch to `sum`, one by one: of term(i) for i = 0 .. patch - 1, in order.
-template <typename Term>
-void add_patch(std::int32_t patch, double& sum, const Term& term) {
-  for (std::int32_t first = 0; first < patch; first += kGroup) {
-    double terms[kGroup] = {};
-    const std::int32_t count = std::min(kGroup, patch - first);
-    for (std::int32_t i = 0; i < count; ++i) terms[i] = term(first + i);
-    sum += sum_of_group(terms);
-  }
-}
-
 struct Moments {
   double mean;
   double variance;  // population
@@ -85,11 +62,10 @@ Moments context_moments(const Lane<T>& lane, std::int32_t patch) {
   count = std::max(count, 1.0);
   const double mean = nan_to_zero(sum / count);
   double squares = 0;
-  for (std::int32_t at = first; at < last; at += patch) {
-    add_patch(patch, squares, [&](std::int32_t i) {
-      const double d = static_cast<double>(lane.x[at + i]) - mean;
-      return lane.mask[at + i] != 0 ? d * d : 0;
-    });
+  for (std::int32_t t = first; t < last; ++t) {
+    if (lane.mask[t] == 0) continue;
+    const double d = static_cast<double>(lane.x[t]) - mean;
+    squares += d * d;
   }
   return {mean, squares / count};
 }
@@ -110,15 +86,15 @@ void start(const Lane<T>& lane, const ScalerSpec& spec, ScalerState& state) {
   }
 }
 
-/// A4.1-4.3: takes one value in, and returns what it adds to state.m2.
-inline double advance(double x, bool valid, ScalerState& state) {
+/// A4.1-4.3: takes one value in.
+inline void advance(double x, bool valid, ScalerState& state) {
   const double previous = state.mean;
   if (valid) {
     state.count += 1;
     state.sum += x;
   }
   state.mean = state.sum / std::max(state.count, 1.0);
-  return valid ? (x - previous) * (x - state.mean) : 0;
+  if (valid) state.m2 += (x - previous) * (x - state.mean);
 }
 
 /// A4.4-4.5: leaves the statistics up to here in state.loc, state.scale.
@@ -139,18 +115,18 @@ void run(const Lane<T>& lane, const ScalerSpec& spec, bool fresh, ScalerState& s
   for (std::int32_t token = lane.labels; token < lane.tokens; ++token) {
     const std::int32_t at = token * patch;
     const auto take = [&](std::int32_t i) {
-      return advance(static_cast<double>(lane.x[at + i]), lane.mask[at + i] != 0, state);
+      advance(static_cast<double>(lane.x[at + i]), lane.mask[at + i] != 0, state);
     };
     if (spec.kind == ScalerSpec::Kind::causal_step) {
       for (std::int32_t i = 0; i < patch; ++i) {
-        state.m2 += take(i);
+        take(i);
         conclude(state);
         lane.loc[at + i] = static_cast<T>(state.loc);
         lane.scale[at + i] = static_cast<T>(state.scale);
       }
     } else {
       if (spec.kind == ScalerSpec::Kind::causal_patch) {  // A4.7: the patch's last step for all
-        add_patch(patch, state.m2, take);
+        for (std::int32_t i = 0; i < patch; ++i) take(i);
         conclude(state);
       }
       std::fill_n(lane.loc + at, patch, static_cast<T>(state.loc));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scalers of spec A4 in float64, with the bits of the sequential ones in
-// backend/reference/scaler.h: running sums are chains, formed by one thread each, but where they
-// are exact (exact_sums.cuh) or of groups; everything between them (means, increments, divisions,
-// roots) is formed by all threads.
+// The scalers of spec A4 in float64. Counts, sums and means have the bits of the sequential scaler
+// (backend/reference/scaler.h): their running sums are chains, each formed by one thread unless
+// they are exact (exact_sums.cuh). Where only the end of a patch is asked for, squares are summed
+// in groups of 32 steps first, since a chain over a whole context takes microseconds; m2 then
+// agrees to about n 2^-53, loc to the bit and scale to one ulp of float32. All threads form what
+// lies between the sums (means, increments, divisions, roots).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +12,6 @@
 #include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
 #include "backend/cuda/statistics/exact_sums.cuh"
-#include "backend/reference/scaler.h"
 #include "toto/error.hpp"
 
 namespace toto::cuda {
@@ -92,15 +93,18 @@ __device__ T run_up(T* v, std::int32_t n, T sum) {
   return sum;
 }
 
-/// Groups of squares (scaler::sum_of_group()): so many of a patch, which end so.
+/// Squares are summed in groups: the first 32 steps of a patch, the next 32, ... Terms that a group
+/// lacks are 0. A group is summed by halves (term i and the one 16 after it, ...), then the groups
+/// in order.
+constexpr std::int32_t kGroup = 32;
 struct Groups {
   std::int32_t patch, of_patch;
   __device__ explicit Groups(std::int32_t steps)
-      : patch(steps), of_patch((steps + scaler::kGroup - 1) / scaler::kGroup) {}
+      : patch(steps), of_patch((steps + kGroup - 1) / kGroup) {}
   /// Of n steps.
   [[nodiscard]] __device__ std::int32_t count(std::int32_t n) const { return n / patch * of_patch; }
 };
-static_assert(scaler::kGroup == 32);  // a lane has a term
+static_assert(kGroup == 32);  // each lane of a warp has a term
 
 /// Sums of the groups of n steps, by all warps: of the two values of term(i) to a and b.
 template <typename Term>

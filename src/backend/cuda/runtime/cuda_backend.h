@@ -7,7 +7,8 @@
 // Bits: for one weight type and one device architecture, a row's bits depend on that row's inputs
 // alone. A product sums over k in slices of a fixed length, each a chain of fused multiply-adds (or
 // chains of tensor core steps), and then over the slices, in order: whichever kernel does it, and
-// however many rows there are. The scaler gives the bits of the reference backend.
+// however many rows there are. The scaler
+// gives the reference backend's location, and its scale to one ulp of float32.
 #pragma once
 
 #include <memory>
