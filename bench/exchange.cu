@@ -48,9 +48,9 @@ enum class Asks {
 };
 
 __device__ int operand_at(int row, int k) {
-  const int step = k % 96 / 16;
+  const int step = k % 192 / 16;
   const int lane = row * 4 + k % 8 / 2;
-  return ((k / 96 * 3 + step / 2) * 32 + lane) * 4 + step % 2 * 2 + k % 16 / 8;
+  return ((k / 192 * 6 + step / 2) * 32 + lane) * 4 + step % 2 * 2 + k % 16 / 8;
 }
 
 template <Form F>

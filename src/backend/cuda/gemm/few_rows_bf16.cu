@@ -128,7 +128,7 @@ bool few_rows_bf16(const ProductArgs& a, const Stream& s) {
   const std::size_t bytes =
       static_cast<std::size_t>(slices) *
       ((kOutputs + kFewRows) * kPitch * 2 + kFewRows * kOutputs * sizeof(float));
-  // Not for 3072 inputs where a block has less than Hopper's.
+  // Not for 3072 inputs where a thread block has less shared memory than the A100's.
   if (bytes + sizeof(float) * kFewRows > static_cast<std::size_t>(s.shared_bytes)) return false;
   allow_shared_memory<few_bf16>(bytes);
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;

@@ -36,7 +36,7 @@ struct DeviceMatrix {
 /// Sums are formed over k in slices of this length, then over the slices, both in order.
 inline constexpr int kSlice = 96;       // float32 that is multiplied whole
 inline constexpr int kSplitSlice = 32;  // split or rounded: split.cuh
-inline constexpr int kSliceBf16 = 96;   // bfloat16
+inline constexpr int kSliceBf16 = 192;  // bfloat16
 inline constexpr int kPitchF32 = 32;    // pitches are multiples of these
 inline constexpr int kPitchBf16 = 64;
 /// What is added to the bits of weights that are split or rounded: half of the last bit of the high

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kDepth = 64;  // k of one step: 128 bytes of a row
 constexpr int kStages = 4;
-// Of three steps the first slice ends in the middle of the second one.
-static_assert(2 * kSliceBf16 == 3 * kDepth && kPitchBf16 % kDepth == 0);
+constexpr int kSliceSteps = kSliceBf16 / kDepth;
+static_assert(kSliceBf16 % kDepth == 0 && kPitchBf16 % kDepth == 0);
 
 /// Sixteen bytes `chunk` of row `row` of a tile: chunks are exchanged so that eight rows of one
 /// chunk lie in different banks.
@@ -108,9 +108,8 @@ __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
           multiply_add(slice[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
         }
       }
-      if (k == 1 && step % 3 == 1) end_slice();
     }
-    if (step % 3 == 2 || step + 1 == steps) end_slice();
+    if (step % kSliceSteps == kSliceSteps - 1 || step + 1 == steps) end_slice();
   }
 
 #pragma unroll

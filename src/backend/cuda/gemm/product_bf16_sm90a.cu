@@ -12,9 +12,8 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kDepth = 64;  // k of one step: 128 bytes of a row
-constexpr int kHalf = kDepth / 2;
-constexpr int kHalves = kSliceBf16 / kHalf;  // of steps, in a slice
-static_assert(kSliceBf16 % kHalf == 0 && kPitchBf16 % kDepth == 0);
+constexpr int kSliceSteps = kSliceBf16 / kDepth;
+static_assert(kSliceBf16 % kDepth == 0 && kPitchBf16 % kDepth == 0);
 
 /// Tiles of kGroupRows by N outputs.
 template <int N>
@@ -125,33 +124,28 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
     for (std::int32_t tile = first; tile < all_tiles; tile += stride) {
       float sum[N / 2] = {};
       float slice[N / 2] = {};  // the first step of a slice does not read it
-      int before = 0;
-      for (std::int32_t half = 0; half < 2 * steps;) {
-        const std::int32_t end = min(half + kHalves, 2 * steps);
-        for (int i = 0; half < end; ++i, ++half) {
-          const bool second = half % 2 != 0;
-          if (!second) wait_barrier(full + at.stage, at.parity);
-          const int from = second ? kHalf / 16 * kDescriptorStep : 0;
-          const std::uint64_t a =
-              tile_descriptor(xs + at.stage * S::kX + group * 64 * kDepth) + from;
-          const std::uint64_t b = tile_descriptor(ws + at.stage * S::kW) + from;
+      for (std::int32_t step = 0; step < steps;) {
+        const std::int32_t end = min(step + kSliceSteps, steps);
+        int before = 0;
+        for (int i = 0; step < end; ++i, ++step) {
+          wait_barrier(full + at.stage, at.parity);
+          const std::uint64_t a = tile_descriptor(xs + at.stage * S::kX + group * 64 * kDepth);
+          const std::uint64_t b = tile_descriptor(ws + at.stage * S::kW);
           begin_steps();
 #pragma unroll
-          for (int k = 0; k < kHalf / 16; ++k) {
+          for (int k = 0; k < kDepth / 16; ++k) {
             multiply_add_group<N>(slice, a + k * kDescriptorStep, b + k * kDescriptorStep, i + k);
           }
           commit_steps();
-          if (i > 0 && !second) {
+          if (i > 0) {
             wait_steps<1>();
             release(before);
           }
-          if (second) {
-            before = at.stage;
-            at.advance();
-          }
+          before = at.stage;
+          at.advance();
         }
         wait_steps<0>();
-        if (half % 2 == 0) release(before);
+        release(before);
 #pragma unroll
         for (int i = 0; i < N / 2; ++i) sum[i] += slice[i];
       }
