@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between the host's pinned memory and the device's by a kernel: for a few pages that is
 // sooner done than the copy engine begins, and the kernels around it may overlap it.
-#include "backend/cuda/runtime/kernels.h"
+#include "backend/cuda/ops/copies.h"
 
 namespace toto::cuda {
 namespace {

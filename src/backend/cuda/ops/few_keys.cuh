@@ -9,19 +9,19 @@
 
 namespace toto::cuda::attend {
 
-inline constexpr int kMostFew = 16;
+inline constexpr int kMaxFew = 16;
 
 /// What a warp has in shared memory.
 template <int D>
 struct FewShared {
-  float keys[kMostFew][D + 4];
-  float queries[kMostFew][D];
+  float keys[kMaxFew][D + 4];
+  float queries[kMaxFew][D];
 };
 /// Warps of a block of threads that fit with it into 48 KiB.
 template <int D>
 inline constexpr int kFewWarps = D <= 64 ? 4 : 2;
 
-/// Up to kMostFew rows [count][pitch], row j from row(j).
+/// Up to kMaxFew rows [count][pitch], row j from row(j).
 template <typename Room, typename RowAt>
 __device__ void load_few(float* to, int pitch, int count, int d, const RowAt& row) {
 #pragma unroll 4

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spec A10, A11 on the device: distribution parameters and the next patch.
 #include "backend/cuda/gemm/product.h"
-#include "backend/cuda/runtime/kernels.h"
+#include "backend/cuda/ops/predict.h"
 #include "backend/cuda/runtime/live.h"
 #include "backend/cuda/statistics/distribution.cuh"
 #include "core/draw.h"
@@ -10,7 +10,7 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kMostRowsOfWarp = 4;
+constexpr int kMaxRowsOfWarp = 4;
 constexpr std::int32_t kFewDistributions = 512;  // rows
 constexpr float kExtreme = 3.40282346638528859812e38F / 2;
 
@@ -156,8 +156,8 @@ void distribution(float* raw, Rows rows, std::int32_t components, bool mixture, 
   constexpr int kWarps = kThreads / 32;
   if (components <= 32) {
     const bool few = rows.count <= kFewDistributions;
-    launch(few ? distribution_short_rows<1> : distribution_short_rows<kMostRowsOfWarp>,
-           dim3(ceil_div(rows.count, kWarps * (few ? 1 : kMostRowsOfWarp))), dim3(kThreads), 0, s,
+    launch(few ? distribution_short_rows<1> : distribution_short_rows<kMaxRowsOfWarp>,
+           dim3(ceil_div(rows.count, kWarps * (few ? 1 : kMaxRowsOfWarp))), dim3(kThreads), 0, s,
            raw, rows, components, mixture);
   } else {
     launch(distribution_rows, dim3(ceil_div(rows.count, kWarps)), dim3(kThreads), 0, s, raw, rows,

@@ -3,7 +3,7 @@
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/ops/norm.cuh"
 #include "backend/cuda/ops/rotary.cuh"
-#include "backend/cuda/runtime/kernels.h"
+#include "backend/cuda/ops/rows.h"
 #include "backend/cuda/runtime/live.h"
 #include "backend/cuda/runtime/warp.cuh"
 

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/cuda/runtime/kernels.h"
+#include "backend/cuda/ops/scaler.h"
 #include "backend/cuda/runtime/live.h"
 #include "backend/cuda/statistics/exact_sums.cuh"
 #include "toto/error.hpp"
@@ -18,7 +18,7 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-static_assert(kThreads <= 32 * kMostScanWarps);
+static_assert(kThreads <= 32 * kMaxScanWarps);
 constexpr int kFewThreads = 64;  // for a patch at a time
 constexpr int kUsual = 1024;     // steps in shared memory at a time, if more are not needed
 constexpr double kMinimumScale = 0.1;

@@ -10,17 +10,17 @@
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/gemm/tile_f32.cuh"
 #include "backend/cuda/gemm/tile_tf32.cuh"
+#include "backend/cuda/ops/attention.h"
 #include "backend/cuda/ops/few_keys.cuh"
 #include "backend/cuda/ops/heads.cuh"
 #include "backend/cuda/ops/queries.cuh"
-#include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
 
 namespace toto::cuda {
 namespace {
 
 using namespace attend;
-static_assert(kFewKeys == kMostFew && kQueryGroup == 4 * kWarpQueries);
+static_assert(kFewKeys == kMaxFew && kQueryGroup == 4 * kWarpQueries);
 
 constexpr int kThreads = 128;
 constexpr int kResident = 3;  // blocks of threads of a multiprocessor

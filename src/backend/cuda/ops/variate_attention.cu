@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over the variates of one trajectory and token on the device.
 #include "backend/cuda/gemm/product.h"
+#include "backend/cuda/ops/attention.h"
 #include "backend/cuda/ops/few_keys.cuh"
 #include "backend/cuda/ops/heads.cuh"
-#include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
 
 namespace toto::cuda {
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(32 * kFewWarps<Room::D>)
                  d};
   if (head == 0) clear_padding(out, row, heads * d, pitch);
   FewShared<D>& shared = all[warp];
-  if (variates > kMostFew) {
+  if (variates > kMaxFew) {
     attend_many<D>(c, variate, variates, shared.queries[0], out, pitch);
     return;
   }

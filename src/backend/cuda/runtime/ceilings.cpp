@@ -22,12 +22,12 @@ using cuda::DeviceMemory;
 
 constexpr int kTimed = 9;        // of which the median counts
 constexpr double kWarmUp = 0.1;  // seconds on the device until its clocks are up
-constexpr int kMostWarmUps = 200;
+constexpr int kMaxWarmUps = 200;
 
 template <typename Work>
 double median_seconds(const Work& work) {
   double warm = 0;
-  for (int i = 0; i < kMostWarmUps && warm < kWarmUp; ++i) warm += work();
+  for (int i = 0; i < kMaxWarmUps && warm < kWarmUp; ++i) warm += work();
   std::array<double, kTimed> times{};
   for (double& time : times) time = work();
   std::sort(times.begin(), times.end());
@@ -59,12 +59,12 @@ DeviceMemory filled_memory(std::size_t bytes) {
 
 /// Within the device, of pieces that its cache holds a small part of; bytes read and written.
 Work copies(std::size_t cache) {
-  constexpr std::size_t kMost = std::size_t{1} << 30;
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
   constexpr std::size_t kCaches = 4;
   constexpr std::size_t kUnit = std::size_t{1} << 20;
   std::size_t available = 0, all = 0;
   check(cudaMemGetInfo(&available, &all), "memory");
-  const std::size_t bytes = std::min(kMost, available / 4) / kUnit * kUnit;
+  const std::size_t bytes = std::min(kMaxBytes, available / 4) / kUnit * kUnit;
   if (bytes == 0 || bytes < kCaches * cache) return {};
   const DeviceMemory from = filled_memory(bytes);
   const DeviceMemory to = filled_memory(bytes);

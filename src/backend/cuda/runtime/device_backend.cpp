@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device itself, its memory and its weights. Operations: device_operations.cpp.
+// The device itself, its memory and its weights. Operations: device_backend.h says where.
 #ifdef TOTO_CUDA
 #include "backend/cuda/runtime/device_backend.h"
 

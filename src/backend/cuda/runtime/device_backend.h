@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam on a CUDA device.
+// The seam on a CUDA device. Its operations are in ops/, gemm/ and statistics/, in the .cpp files
+// that are named like the headers of their kernels; capture and replay in capture.cpp.
 #pragma once
 
 #include <atomic>
@@ -7,15 +8,21 @@
 #include <vector>
 
 #include "backend/cuda/gemm/product.h"
+#include "backend/cuda/ops/predict.h"
 #include "backend/cuda/runtime/cuda_backend.h"
+#include "backend/cuda/runtime/early_words.h"
+#include "backend/cuda/runtime/extent.h"
 #include "backend/cuda/runtime/fused_forward.h"
-#include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
 #include "backend/cuda/runtime/owners.h"
+#include "backend/cuda/statistics/statistics.h"
 #include "backend/recorder.h"
 #include "core/thread_team.h"
 
 namespace toto::cuda {
+
+inline const float* floats(const void* p) { return static_cast<const float*>(p); }
+inline float* floats(void* p) { return static_cast<float*>(p); }
 
 class DeviceBackend final : public Backend, public Recorder {
  public:
@@ -104,7 +111,7 @@ class DeviceBackend final : public Backend, public Recorder {
   void sample_statistics(const Batch& source, const float* kept, std::int32_t horizon,
                          std::int32_t first, std::int32_t samples, const Levels& levels,
                          float* out) override;
-  [[nodiscard]] std::int32_t most_samples() const override { return kMostSamples; }
+  [[nodiscard]] std::int32_t most_samples() const override { return kMaxSamples; }
 
  private:
   /// A batch of the host that has been copied to the device.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flag-in-data exchange (NCCL calls it LL): words that a thread block publishes to other blocks of
 // the same launch without a barrier, or to the next launch where that begins early (EarlyWords in
-// kernels.h). The memory is full of kEmptyWord first. A producer stores a word that is not empty; a
-// consumer polls until it is not. Each word says by itself that it has arrived, so the order in
-// which words become visible does not matter.
+// early_words.h). The memory is full of kEmptyWord first. A producer stores a word that is not
+// empty; a consumer polls until it is not. Each word says by itself that it has arrived, so the
+// order in which words become visible does not matter.
 //
 // publish: store. peek: load what is there now. wait: poll until all of it has arrived.
 #pragma once

@@ -12,7 +12,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/gemm/stream.cuh"
 #include "backend/cuda/runtime/cuda_backend.h"
-#include "backend/cuda/runtime/kernels.h"
+#include "backend/cuda/runtime/early_words.h"
 
 namespace toto::cuda {
 

@@ -29,14 +29,14 @@ struct Powers {
 };
 
 /// Warps of a block of threads at most.
-inline constexpr int kMostScanWarps = 16;
+inline constexpr int kMaxScanWarps = 16;
 
 /// What the warps of a block tell each other.
 struct ScanShared {
-  int low[kMostScanWarps];
-  int high[kMostScanWarps];
-  double sum[kMostScanWarps];
-  std::int32_t count[kMostScanWarps];
+  int low[kMaxScanWarps];
+  int high[kMaxScanWarps];
+  double sum[kMaxScanWarps];
+  std::int32_t count[kMaxScanWarps];
 };
 
 /// Running sums of exact terms and running counts in place, from 0 and `count` on, if sums of `n`

@@ -146,7 +146,7 @@ __device__ inline Node node_of(const Component& own, int i) {
 /// or where there is a node on one side only, by two terms of the Taylor series.
 __device__ inline float solve(const Component& own, const Node* nodes, float q, float low,
                               float high) {
-  constexpr int kMostEvaluations = 11;
+  constexpr int kMaxEvaluations = 11;
   // With more, the first evaluation in float64 is often not the last.
   constexpr float kEnough = 0.05F;
   // Between modes the slope is that of a cliff, and says nothing about its foot.
@@ -179,7 +179,7 @@ __device__ inline float solve(const Component& own, const Node* nodes, float q, 
                        : second > 0         ? 1.5F
                                             : __fdividef(1.0F, 1 - second);
     x = from.x + miss * from.slope * part;
-    if (n == kMostEvaluations || (fabsf(miss) < kEnough && fabsf(second) < kEnough)) break;
+    if (n == kMaxEvaluations || (fabsf(miss) < kEnough && fabsf(second) < kEnough)) break;
     if (a + b < INFINITY) {
       const float d = above.x - below.x;
       const float t = __fdividef(a, a + b);

@@ -4,10 +4,10 @@
 #include <type_traits>
 
 #include "backend/cuda/runtime/flag_in_data.cuh"
-#include "backend/cuda/runtime/kernels.h"
 #include "backend/cuda/runtime/live.h"
 #include "backend/cuda/statistics/distribution.cuh"
 #include "backend/cuda/statistics/exact_mixture.cuh"
+#include "backend/cuda/statistics/statistics.h"
 
 namespace toto::cuda {
 namespace {

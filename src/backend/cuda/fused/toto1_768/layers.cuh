@@ -19,11 +19,11 @@ inline constexpr int kDim = kNormedWidth;
 inline constexpr int kHidden = 3072;
 inline constexpr int kHead = 64;
 inline constexpr int kHeads = 12;
-inline constexpr int kMostLayers = 24;
-inline constexpr int kMostEmbedded = 64;  // steps of a patch
-inline constexpr int kLeastProcessors = 96;
-inline constexpr int kMostProcessors = 144;  // then every block has units of qkv and mlp_in
-inline constexpr int kWorkers = 256;         // threads that compute; a warp more streams weights
+inline constexpr int kMaxLayers = 24;
+inline constexpr int kMaxEmbedded = 64;  // steps of a patch
+inline constexpr int kMinProcessors = 96;
+inline constexpr int kMaxProcessors = 144;  // then every block has units of qkv and mlp_in
+inline constexpr int kWorkers = 256;        // threads that compute; a warp more streams weights
 
 enum Product { kQkv, kOut, kMlpIn, kMlpOut, kProducts, kAfter = kProducts };
 __host__ __device__ constexpr int outs(int p) {
@@ -69,7 +69,7 @@ struct After {
   const float* bias;
   float* y;  // [rows][outs]
 };
-inline constexpr int kMostAfter = 6144;  // outputs
+inline constexpr int kMaxAfter = 6144;  // outputs
 
 struct Arguments {
   const LayerOnDevice* layers;  // [count], and one whose first map is of the product after them
@@ -85,9 +85,9 @@ struct Arguments {
   After after;
   float* wires;       // two sets: of this launch, and of the next, which this one clears
   std::int32_t* set;  // [2] which one is of this launch; the same, to be read by the next kernel
-  std::uint32_t nothing;     // zero, which the compiler does not know (Ring::release_once)
-  float* keys[kMostLayers];  // of each layer; of time layers only
-  float* values[kMostLayers];
+  std::uint32_t nothing;    // zero, which the compiler does not know (Ring::release_once)
+  float* keys[kMaxLayers];  // of each layer; of time layers only
+  float* values[kMaxLayers];
 };
 
 /// Words of the residual stream between two parts of a layer: where each kind begins.
@@ -111,7 +111,7 @@ __host__ __device__ constexpr int after_at(int layers) {
 }
 /// Words of a set: the stream of embedded rows, all layers, what comes after them.
 __host__ __device__ constexpr int set_words(int layers) {
-  return after_at(layers) + kFewRows * kMostAfter;
+  return after_at(layers) + kFewRows * kMaxAfter;
 }
 
 /// The set of this launch. Once the kernel has begun: one before it may have had the other.

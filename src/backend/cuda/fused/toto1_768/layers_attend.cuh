@@ -65,7 +65,7 @@ __device__ inline Sight sight_of_variates(const LiveBatch& live, int row) {
 /// The row and head that this block of threads attends with: none has more than one.
 __device__ inline int own_row() { return static_cast<int>(blockIdx.x) / kHeads; }
 __device__ inline int own_head() { return static_cast<int>(blockIdx.x) % kHeads; }
-static_assert(kFewRows * kHeads <= kLeastProcessors);
+static_assert(kFewRows * kHeads <= kMinProcessors);
 
 /// Finds out how threads turn what they take first in time layers; by a warp.
 __device__ inline void prepare_turns(AttentionMemory& m, const Rotary& rotary, const Sight& sight) {

@@ -30,11 +30,11 @@ struct Bfloat16 {
   static_assert(kGroups == 2 && kSlices * kGroups == kWorkers / 32);
   static_assert(kSteps % 2 == 0 && kStageBytes == kOutputs * kDim * 2);
 
-  static constexpr int kMostParts = outs(kMlpIn) / kOutputs / kLeastProcessors * kSlices;
+  static constexpr int kMaxParts = outs(kMlpIn) / kOutputs / kMinProcessors * kSlices;
 
   /// Sums of one product and of the next, so that nobody waits until those before were read.
   static constexpr int kSums = 2;
-  static constexpr int kSumWords = kMostParts * kFewRows * kOutputs;  // [unit][slice][row][output]
+  static constexpr int kSumWords = kMaxParts * kFewRows * kOutputs;  // [unit][slice][row][output]
 
   static __device__ void stream(void* to, const CUtensorMap& map, int unit, int stage,
                                 std::uint64_t* full) {
@@ -172,9 +172,8 @@ struct Bfloat16 {
     }
     ring_at.advance(count);
   }
-  static_assert(outs(kMlpIn) / kOutputs <= 4 * kLeastProcessors && kSets == 2 &&
-                outs(kQkv) / kOutputs <= 2 * kLeastProcessors &&
-                kDim / kOutputs <= kLeastProcessors);
+  static_assert(outs(kMlpIn) / kOutputs <= 4 * kMinProcessors && kSets == 2 &&
+                outs(kQkv) / kOutputs <= 2 * kMinProcessors && kDim / kOutputs <= kMinProcessors);
   static_assert(kSteps >= Squares::kSteps);
   // prepare() waits for up to two stages while those of the product before, up to four, are not
   // given back yet. multiply() waits for up to four when all before are.

@@ -9,14 +9,14 @@
 namespace toto::cuda::layers {
 
 inline constexpr int kEmbedded = 8;  // outputs of a block
-static_assert(kDim / kEmbedded <= kLeastProcessors);
+static_assert(kDim / kEmbedded <= kMinProcessors);
 
 /// Begins the kernel and embeds, or takes what was embedded before: the last warp of workers of
 /// each block its outputs of all rows, with the bits of few_rows_f32.cu. `gain`: of the first norm.
 /// Returns how many rows there are.
 template <typename T>
 __device__ int begin_and_embed(const Arguments& a, const float* gain) {
-  constexpr int kSlices = kMostEmbedded / kSplitSlice;
+  constexpr int kSlices = kMaxEmbedded / kSplitSlice;
   constexpr int kQuads = 2 * kSlices;
   const DeviceMatrix& e = a.embed;
   const auto* const weights = static_cast<const float*>(e.weights);

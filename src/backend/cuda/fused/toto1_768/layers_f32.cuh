@@ -24,11 +24,11 @@ struct OfFloat32 {
   static constexpr bool kSteadiesClock = false;  // tensor cores have more to do: worth less
   static constexpr int kAsker = 0;               // in await_any()
   static_assert(kOwn * (kWorkers / 32) == kSlices && kStageBytes == kOutputs * kDim * 4);
-  static constexpr int kMostParts = outs(kMlpIn) / kOutputs / kLeastProcessors * kSlices;
-  static_assert(kDim / kOutputs <= kLeastProcessors && kMostParts >= kSets * kSlices);
+  static constexpr int kMaxParts = outs(kMlpIn) / kOutputs / kMinProcessors * kSlices;
+  static_assert(kDim / kOutputs <= kMinProcessors && kMaxParts >= kSets * kSlices);
 
   static constexpr int kSums = 1;  // there is no room for those of two products
-  static constexpr int kSumWords = kMostParts * kFewRows * kOutputs;  // [unit][slice][row][output]
+  static constexpr int kSumWords = kMaxParts * kFewRows * kOutputs;  // [unit][slice][row][output]
 
   static __device__ void stream(void* to, const CUtensorMap& map, int unit, int stage,
                                 std::uint64_t* full) {

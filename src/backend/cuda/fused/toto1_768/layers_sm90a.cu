@@ -223,12 +223,12 @@ int blocks_of(const Stream& s) {
   constexpr int kUnits = outs(kMlpIn) / T::kOutputs;
   const int most = s.processors - 1;
   const int rounds = (kUnits + most - 1) / most;
-  return std::max((kUnits + rounds - 1) / rounds, kLeastProcessors);
+  return std::max((kUnits + rounds - 1) / rounds, kMinProcessors);
 }
 
 template <typename T>
 void run(const Arguments& arguments, const Stream& s) {
-  static_assert(sizeof(Shared<T>) <= Shared<T>::kMostBytes);
+  static_assert(sizeof(Shared<T>) <= Shared<T>::kMaxBytes);
   allow_shared_memory<all_layers<T>>(sizeof(Shared<T>));
   const int blocks = blocks_of<T>(s);
   launch_together(all_layers<T>, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
@@ -241,12 +241,12 @@ void run(const Arguments& arguments, const Stream& s) {
 bool LayerStack::possible(const StackWeights& weights, CudaWeights type, const Stream& s) {
   using namespace layers;
   constexpr std::size_t kShared = std::max(sizeof(Shared<Float32>), sizeof(Shared<Bfloat16>));
-  if (!s.hopper || s.processors < kLeastProcessors || s.processors > kMostProcessors ||
+  if (!s.hopper || s.processors < kMinProcessors || s.processors > kMaxProcessors ||
       static_cast<std::size_t>(s.shared_bytes) < kShared) {
     return false;
   }
   const std::span<const LayerWeights> stack = weights.layers;
-  if (stack.size() > kMostLayers || weights.heads != kHeads || weights.head_dim != kHead) {
+  if (stack.size() > kMaxLayers || weights.heads != kHeads || weights.head_dim != kHead) {
     return false;
   }
   const bool sizes = std::all_of(stack.begin(), stack.end(), [&](const LayerWeights& l) {
@@ -300,13 +300,13 @@ std::int32_t LayerStack::max_rows() const { return kFewRows; }
 
 bool LayerStack::embeds() const {
   const auto& w = *static_cast<const DeviceMatrix*>(embed_.weights);
-  return labels_ == nullptr && w.operands == Operands::split && w.in <= layers::kMostEmbedded;
+  return labels_ == nullptr && w.operands == Operands::split && w.in <= layers::kMaxEmbedded;
 }
 
 bool LayerStack::multiplies_after() const {
   const auto& w = *static_cast<const DeviceMatrix*>(after_.weights);
   return w.operands == Operands::split && w.bias != nullptr && w.in == layers::kDim &&
-         w.pitch == w.in && after_.out <= layers::kMostAfter;
+         w.pitch == w.in && after_.out <= layers::kMaxAfter;
 }
 
 EarlyWords LayerStack::words_after() const {

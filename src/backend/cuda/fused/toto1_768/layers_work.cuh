@@ -19,15 +19,15 @@ struct Shared {
   Ring ring;
   alignas(16) float part[T::kSums][T::kSumWords];
   AttentionMemory attention;
-  Vectors vectors[kMostLayers];
+  Vectors vectors[kMaxLayers];
   Deal deals[kProducts + 1];  // and kAfter
   Sight sights[kSights];
   std::int32_t before[kFewRows];       // row_before() of each row
   float inverse[kProducts][kFewRows];  // of the norms before qkv and mlp_in
   float* wires;                        // of this launch
 
-  /// What Hopper lets a block have: kMostLayers is as many as there is room for.
-  static constexpr std::size_t kMostBytes = std::size_t{227} << 10U;
+  /// What Hopper lets a block have: kMaxLayers is as many as there is room for.
+  static constexpr std::size_t kMaxBytes = std::size_t{227} << 10U;
 };
 
 /// The state of the workers.
@@ -62,7 +62,7 @@ __device__ End end_of(Shared<T>& s, const Arguments& a, int layer, const Progres
                       int rows, int first, int count) {
   End end;
   constexpr int kUnits = kWorkers / (T::kItems * kFewRows);  // that there are threads for
-  static_assert(outs(kMlpIn) / T::kOutputs <= kLeastProcessors * kUnits);
+  static_assert(outs(kMlpIn) / T::kOutputs <= kMinProcessors * kUnits);
   const int thread = thread_now();
   const int row = thread / T::kItems % kFewRows;
   const int i = thread / T::kItems / kFewRows;  // of this block's units

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scaler as operations of the seam.
+#ifdef TOTO_CUDA
+#include "backend/cuda/ops/scaler.h"
+
+#include "backend/cuda/runtime/device_backend.h"
+
+namespace toto::cuda {
+
+void DeviceBackend::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
+                          const std::uint8_t* mask, ScalerState* state,
+                          const ScalerOutputs& to) const {
+  cuda::scale(extent(batch), spec, floats(x), mask, state, to, {}, stream_);
+}
+
+void DeviceBackend::copy_in_and_scale(const Mirror& mirror, std::size_t bytes, const Batch& batch,
+                                      const ScalerSpec& spec, const void* x,
+                                      const std::uint8_t* mask, ScalerState* state,
+                                      const ScalerOutputs& to) {
+  const Extent e = extent(batch);
+  Arrival arrival;
+  if (bytes * static_cast<std::size_t>(e.lanes) <= kMaxArrival && bytes % 16 == 0) {
+    arrival = {mirror.device, mirror.host, bytes};
+  } else {
+    copy(mirror.device, mirror.host, bytes);
+  }
+  cuda::scale(e, spec, floats(x), mask, state, to, arrival, stream_);
+}
+
+void DeviceBackend::repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
+                                 ScalerState* to) const {
+  cuda::repeat_state(extent(source), extent(batch), from, to, stream_);
+}
+
+}  // namespace toto::cuda
+#endif

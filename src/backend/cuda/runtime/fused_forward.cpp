@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operation that a fused forward carries out, where this build and model have one.
+#ifdef TOTO_CUDA
+#include "backend/cuda/runtime/device_backend.h"
+
+namespace toto::cuda {
+
+const void* DeviceBackend::prepare_stack(const StackWeights& weights) {
+  auto fused = make_fused_forward(weights, type_, stream_);
+  if (fused == nullptr) return nullptr;
+  return stacks_
+      .emplace_back(std::make_unique<PreparedStack>(
+          PreparedStack{std::move(fused), weights.embed, weights.labels, weights.after}))
+      .get();
+}
+
+bool DeviceBackend::stack(const void* stack, const Batch& all, const Batch& last,
+                          const Rotary& rotary, std::span<const KvLayer> kv, const void* scaled,
+                          void* hidden, void* tokens, std::int32_t outs, void* y) const {
+  const auto& prepared = *static_cast<const PreparedStack*>(stack);
+  const FusedForward& fused = *prepared.fused;
+  if (all.rows > fused.max_rows()) return false;
+  if (!fused.embeds()) {
+    linear(prepared.embed, scaled, hidden, all.all_rows(), Epilogue::store);
+    if (prepared.labels != nullptr) set_labels(all, prepared.labels, hidden, prepared.embed.out);
+  }
+  const LiveBatch* const rows = extent(all).live;
+  fused.run({rows, extent(last).live, all.rows, rotary, kv,
+             floats(fused.embeds() ? scaled : hidden), floats(tokens), outs, floats(y)},
+            stream_);
+  early_ = {y, fused.words_after(), stream_.launches};
+  if (!fused.multiplies_after()) {
+    Matrix after = prepared.after;
+    after.out = outs;
+    linear(after, tokens, y, last.all_lanes(), Epilogue::store);
+  }
+  return true;
+}
+
+}  // namespace toto::cuda
+#endif
