@@ -26,6 +26,7 @@ ThreadTeam::ThreadTeam(int threads, bool spin) {
   const int size = threads > 0 ? threads : cores;
   // With more threads than cores, a spinning thread keeps the core from the one it waits for.
   spin_ = size > cores || !spin ? std::chrono::nanoseconds{0} : std::chrono::nanoseconds{kSpin};
+  claims_ = std::vector<Claim>(static_cast<std::size_t>(size - 1));
   workers_.reserve(static_cast<std::size_t>(size - 1));
   try {
     for (int thread = 1; thread < size; ++thread) {
@@ -47,7 +48,8 @@ void ThreadTeam::stop() {
 }
 
 ThreadTeam::Counters ThreadTeam::counters() const {
-  return {runs_.load(std::memory_order_relaxed), parks_.load(std::memory_order_relaxed)};
+  return {runs_.load(std::memory_order_relaxed), parks_.load(std::memory_order_relaxed),
+          takeovers_.load(std::memory_order_relaxed)};
 }
 
 /// Spins, then sleeps on `word`, until done(value of word). Whoever changes `word` does so with a
@@ -88,17 +90,43 @@ void ThreadTeam::run_call(const Call& call) {
 void ThreadTeam::fork_join(const Call& call) {
   call_ = call;
   pending_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1);
+  const std::uint32_t generation = generation_.fetch_add(1) + 1;
   if (sleeping_workers_.load() > 0) generation_.notify_all();
   call.function(call.work, 0);
+  for (int i = 0; i < kPausesPerLook; ++i) {
+    if (pending_.load(std::memory_order_acquire) == 0) return;
+    pause();
+  }
+  take_over(call, generation);
   await(pending_, sleeping_caller_, [](std::uint32_t left) { return left == 0; });
 }
 
+/// Does the shares that no worker has begun by now. A worker that is awake begins at once, and one
+/// that was asleep takes longer to wake than the caller took for its own share; so doing another
+/// one of that length is sooner than waiting.
+void ThreadTeam::take_over(const Call& call, std::uint32_t generation) {
+  for (int thread = 1; thread < size(); ++thread) {
+    if (!claims_[static_cast<std::size_t>(thread - 1)].take(generation)) continue;
+    if (thread < call.threads) {
+      call.function(call.work, thread);
+      takeovers_.fetch_add(1, std::memory_order_relaxed);
+    }
+    pending_.fetch_sub(1);
+  }
+}
+
 void ThreadTeam::serve(int thread) {
+  Claim& claim = claims_[static_cast<std::size_t>(thread - 1)];
   std::uint32_t seen = 0;
   for (;;) {
-    await(generation_, sleeping_workers_, [seen](std::uint32_t now) { return now != seen; });
-    ++seen;  // a fork waits for all workers, so none is ever missed
+    std::uint32_t now = seen;
+    await(generation_, sleeping_workers_, [&](std::uint32_t value) {
+      now = value;
+      return value != seen;
+    });
+    seen = now;
+    // Where the caller has taken the share, a later fork may be under way: touch nothing of it.
+    if (!claim.take(seen)) continue;
     if (stop_) return;
     if (thread < call_.threads) call_.function(call_.work, thread);
     if (pending_.fetch_sub(1) == 1 && sleeping_caller_.load() > 0) pending_.notify_all();

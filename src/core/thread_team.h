@@ -4,8 +4,11 @@
 //
 // Between two of them a worker spins for a moment and then parks in the kernel, so that
 // back-to-back work costs no system call and an idle program costs no processor time. A run
-// allocates nothing. Work is divided by index, not by who comes first: the same indices go to the
-// same thread each time.
+// allocates nothing. Work is divided by index, and an index goes to the same thread each time while
+// every thread has a core of its own.
+//
+// Where other programs keep the cores busy, a worker may wait milliseconds for a core. So the
+// caller does the shares itself that their workers have not begun when its own is done.
 #pragma once
 
 #include <algorithm>
@@ -44,9 +47,10 @@ class ThreadTeam {
 
   [[nodiscard]] int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls work(0) .. work(threads - 1), each on its own thread of the team, and returns when all
-  /// are done. 1 <= threads <= size(). Callers on different threads take turns. `work` must be
-  /// noexcept and must not call run() of the same team.
+  /// Calls work(0) .. work(threads - 1), and returns when all are done: work(0) on the calling
+  /// thread, each of the others on its own thread of the team or, where that is late, on the
+  /// calling thread. 1 <= threads <= size(). Callers on different threads take turns. `work` must
+  /// be noexcept and must not call run() of the same team.
   template <typename Work>
   void run(int threads, const Work& work) {
     static_assert(std::is_nothrow_invocable_v<const Work&, int>);
@@ -55,8 +59,9 @@ class ThreadTeam {
   }
 
   struct Counters {
-    std::uint64_t runs = 0;   // fork-joins
-    std::uint64_t parks = 0;  // times a thread gave up spinning and slept
+    std::uint64_t runs = 0;       // fork-joins
+    std::uint64_t parks = 0;      // times a thread slept because there was nothing to do
+    std::uint64_t takeovers = 0;  // shares that the caller did because their worker was late
   };
   [[nodiscard]] Counters counters() const;
 
@@ -70,9 +75,21 @@ class ThreadTeam {
   void run_call(const Call& call);
   void fork_join(const Call& call);
   void serve(int thread);
+  void take_over(const Call& call, std::uint32_t generation);
   template <typename Done>
   void await(std::atomic<std::uint32_t>& word, std::atomic<std::uint32_t>& sleepers,
              const Done& done);
+
+  /// Of one worker: the last fork whose share was begun, by the worker or by the caller in its
+  /// place. Every share of every fork is claimed once, so it goes up by 1 each time.
+  struct alignas(64) Claim {
+    std::atomic<std::uint32_t> generation{0};
+    [[nodiscard]] bool take(std::uint32_t next) {
+      std::uint32_t before = next - 1;
+      return generation.load(std::memory_order_relaxed) == before &&
+             generation.compare_exchange_strong(before, next);
+    }
+  };
 
   // Each word that threads wait on has its own cache line.
   alignas(64) std::atomic<std::uint32_t> generation_{0};  // grows by 1 for each fork
@@ -84,7 +101,9 @@ class ThreadTeam {
   alignas(64) std::atomic<std::uint32_t> busy_{0};  // 1 while a caller has the team
   std::atomic<std::uint64_t> runs_{0};
   std::atomic<std::uint64_t> parks_{0};
+  std::atomic<std::uint64_t> takeovers_{0};
   std::chrono::nanoseconds spin_;
+  std::vector<Claim> claims_;  // of each worker; the first is that of thread 1
   std::vector<std::jthread> workers_;
 };
 

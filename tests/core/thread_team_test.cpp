@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -52,9 +53,59 @@ TEST(ThreadTeam, RunsEachThreadOnceAndJoins) {
       for (const int c : calls) ASSERT_EQ(c, run + 1);
     }
     EXPECT_EQ(ids[0], std::this_thread::get_id());
-    for (std::size_t i = 1; i < ids.size(); ++i) EXPECT_NE(ids[i], ids[0]);
     EXPECT_EQ(team.counters().runs, std::uint64_t{kRuns});
   }
+}
+
+TEST(ThreadTeam, EachShareHasAThreadOfItsOwnWhereNoneIsLate) {
+  ThreadTeam team(3);
+  std::vector<std::thread::id> ids(3);
+  std::atomic<int> begun{0};
+  team.run(3, [&](int thread) noexcept {
+    ids[static_cast<std::size_t>(thread)] = std::this_thread::get_id();
+    ++begun;
+    while (begun < 3) std::this_thread::yield();  // so that nobody ends before all have begun
+  });
+  EXPECT_EQ(ids[0], std::this_thread::get_id());
+  EXPECT_NE(ids[1], ids[0]);
+  EXPECT_NE(ids[2], ids[0]);
+  EXPECT_NE(ids[1], ids[2]);
+  EXPECT_EQ(team.counters().takeovers, 0U);
+}
+
+/// Programs that keep every core busy make workers late by milliseconds. Here they are late because
+/// they are asleep when the work comes.
+TEST(ThreadTeam, TheCallerDoesWhatALateWorkerHasNotBegun) {
+  ThreadTeam team(2, /*spin=*/false);
+  std::uint64_t seen = 0;
+  // A worker that has to wake up is later than an empty share, if not each time.
+  for (int tries = 0; team.counters().takeovers == 0 && tries < 100'000; ++tries) {
+    std::vector<int> calls(2, 0);
+    std::vector<std::thread::id> ids(2);
+    team.run(2, [&](int thread) noexcept {
+      ++calls[static_cast<std::size_t>(thread)];
+      ids[static_cast<std::size_t>(thread)] = std::this_thread::get_id();
+    });
+    ASSERT_EQ(calls, (std::vector<int>{1, 1}));
+    const std::uint64_t now = team.counters().takeovers;
+    EXPECT_EQ(ids[1] == ids[0], now > seen);
+    seen = now;
+  }
+  EXPECT_GT(seen, 0U);
+}
+
+TEST(ThreadTeam, RunsStayWholeHoweverLateWorkersAre) {
+  ThreadTeam team(4, /*spin=*/false);
+  std::vector<std::uint64_t> calls(4, 0);  // unprotected: a share done twice at once is a race
+  constexpr std::uint64_t kRuns = 21'000;
+  for (std::uint64_t run = 0; run < kRuns; ++run) {
+    const int threads = static_cast<int>(2 + run % 3);
+    team.run(threads, [&](int t) noexcept { ++calls[static_cast<std::size_t>(t)]; });
+  }
+  EXPECT_EQ(calls[0], kRuns);
+  EXPECT_EQ(calls[1], kRuns);
+  EXPECT_EQ(calls[2], kRuns / 3 * 2);
+  EXPECT_EQ(calls[3], kRuns / 3);
 }
 
 TEST(ThreadTeam, UsesOnlyTheThreadsAskedFor) {
