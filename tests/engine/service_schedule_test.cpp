@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is computed when, and with whom: a service over devices that only take notes.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <set>
+
+#include "service_fake.h"
+
+namespace toto {
+namespace {
+
+using test::fake_request;
+using test::FakeLog;
+using test::PluggedService;
+using testing::ElementsAre;
+using Ids = std::vector<std::string>;
+
+TEST(ServiceSchedule, AnIdleDeviceBeginsAtOnce) {
+  FakeLog log;
+  Service service = test::fake_service(log);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(service.submit(fake_request("one", 3)).get().mean, std::vector<float>{3});
+  }
+  // Nobody waited for company: each was a micro-batch of its own.
+  EXPECT_EQ(service.counters().batches, 100U);
+}
+
+TEST(ServiceSchedule, GathersWhatComesWhileBusyByPriorityThenArrival) {
+  PluggedService p;
+  std::vector<Future> futures;
+  for (const auto& [id, priority] :
+       {std::pair{"low", -1}, {"a", 0}, {"high", 5}, {"b", 0}, {"higher", 6}}) {
+    futures.push_back(p.service.submit(fake_request(id, 1, priority)));
+  }
+  EXPECT_THAT(p.rest(), ElementsAre(Ids{"higher", "high", "a", "b", "low"}));
+}
+
+TEST(ServiceSchedule, AMicroBatchKeepsToTheBoundOfCost) {
+  ServiceOptions options;
+  options.max_batch_cost = 10;
+  PluggedService p(options);
+  std::vector<Future> futures;
+  for (const auto& [id, cost] : {std::pair{"six", 6}, {"five", 5}, {"four", 4}, {"one", 1}}) {
+    futures.push_back(p.service.submit(fake_request(id, static_cast<std::size_t>(cost))));
+  }
+  // Four fits beside six where five does not.
+  EXPECT_THAT(p.rest(), ElementsAre(Ids{"six", "four"}, Ids{"five", "one"}));
+}
+
+TEST(ServiceSchedule, WhatIsAboveTheBoundRunsAlone) {
+  ServiceOptions options;
+  options.max_batch_cost = 10;
+  PluggedService p(options);
+  const Future big = p.service.submit(fake_request("big", 50));
+  const Future small = p.service.submit(fake_request("small", 1));
+  EXPECT_THAT(p.rest(), ElementsAre(Ids{"big"}, Ids{"small"}));
+}
+
+TEST(ServiceSchedule, AMicroBatchKeepsToTheBoundOfRequests) {
+  ServiceOptions options;
+  options.max_batch_requests = 2;
+  PluggedService p(options);
+  std::vector<Future> futures;
+  for (const char* id : {"a", "b", "c"}) futures.push_back(p.service.submit(fake_request(id)));
+  EXPECT_THAT(p.rest(), ElementsAre(Ids{"a", "b"}, Ids{"c"}));
+}
+
+TEST(ServiceSchedule, OnlyCompatibleRequestsShareAMicroBatch) {
+  PluggedService p;
+  std::vector<Future> futures;
+  for (const auto& [id, seed] : {std::pair{"a", 1}, {"x", 2}, {"b", 1}, {"y", 2}}) {
+    futures.push_back(p.service.submit(fake_request(id, 1, 0, static_cast<std::uint64_t>(seed))));
+  }
+  EXPECT_THAT(p.rest(), ElementsAre(Ids{"a", "b"}, Ids{"x", "y"}));
+}
+
+TEST(ServiceSchedule, NobodyStarves) {
+  // Requests of a higher priority keep coming: each one that is computed submits the next.
+  std::atomic<int> important{0}, before_humble{0};
+  Service* to = nullptr;
+  ServiceOptions options;
+  options.max_batch_requests = 1;
+  std::vector<Future> more;
+  PluggedService p(options, [&](std::span<const Request* const> requests, const StopCheck&) {
+    if (requests.front()->series.id == "humble") before_humble = important.load();
+    if (requests.front()->series.id != "important" || important >= 100) return;
+    ++important;
+    more.push_back(to->submit(fake_request("important", 1, 9)));
+  });
+  to = &p.service;
+  const Future humble = p.service.submit(fake_request("humble", 1, -9));
+  for (int i = 0; i < 3; ++i) {
+    more.push_back(p.service.submit(fake_request("important", 1, 9)));
+  }
+  p.gate.open();
+  humble.wait();
+  EXPECT_LE(before_humble, 4);
+  while (!p.service.drain(std::chrono::seconds(1))) {
+  }
+}
+
+TEST(ServiceSchedule, IdleDevicesShareOutWhatWaits) {
+  // Eight devices hold a request each; 80 more come. When all are freed, each takes a share.
+  constexpr std::size_t kDevices = 8;
+  FakeLog log;
+  test::Gate gate;
+  std::atomic<std::size_t> started{0};
+  Service service =
+      test::fake_service(log, kDevices, [&](std::span<const Request* const>, const StopCheck&) {
+        if (++started <= kDevices) gate.pass();
+      });
+  std::vector<Future> futures;
+  for (std::size_t i = 0; i < kDevices; ++i) futures.push_back(service.submit(fake_request("h")));
+  log.wait_for(kDevices);
+  std::set<std::string> held;
+  for (const auto& batch : log.all()) held.insert(batch.device);
+  EXPECT_EQ(held.size(), kDevices);  // none waits while another is idle
+  gate.open();
+  for (Future& f : futures) f.wait();
+}
+
+TEST(ServiceSchedule, ADeviceTakesOverWhatASlowOneCannot) {
+  // One of eight devices is stuck: everything else is done without it.
+  FakeLog log;
+  test::Gate gate;
+  Service service =
+      test::fake_service(log, 8, [&](std::span<const Request* const> requests, const StopCheck&) {
+        if (requests.front()->series.id == "stuck") gate.pass();
+      });
+  Future stuck = service.submit(fake_request("stuck", 1, 0, 1));
+  log.wait_for(1);
+  std::vector<Future> futures;
+  for (int i = 0; i < 500; ++i) futures.push_back(service.submit(fake_request("quick")));
+  for (Future& f : futures) f.wait();
+  EXPECT_FALSE(stuck.ready());
+  const ServiceCounters counters = service.counters();
+  EXPECT_EQ(counters.running, 1U);
+  std::uint64_t requests = 0;
+  for (const auto& device : counters.devices) requests += device.requests;
+  EXPECT_EQ(requests, 500U);
+  gate.open();
+  stuck.wait();
+}
+
+TEST(ServiceSchedule, CountersAddUp) {
+  FakeLog log;
+  Service service = test::fake_service(log, 2);
+  std::vector<Future> futures;
+  for (std::size_t i = 0; i < 200; ++i) futures.push_back(service.submit(fake_request("x", 1 + i)));
+  EXPECT_TRUE(service.drain(std::chrono::seconds(60)));
+  const ServiceCounters c = service.counters();
+  EXPECT_EQ(c.submitted, 200U);
+  EXPECT_EQ(c.completed, 200U);
+  EXPECT_EQ(c.queued + c.running, 0U);
+  std::uint64_t by_cost = 0;
+  double cost = 0;
+  for (const std::uint64_t n : c.batch_costs) by_cost += n;
+  for (const auto& device : c.devices) cost += device.cost;
+  EXPECT_EQ(by_cost, c.batches);
+  EXPECT_EQ(cost, 200 * 201 / 2);
+  EXPECT_LE(c.queue.p50, c.queue.p99);
+  EXPECT_THAT(to_json(c), testing::HasSubstr("\"completed\": 200"));
+}
+
+}  // namespace
+}  // namespace toto
