@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -50,6 +51,12 @@ struct Block {
       0;  // first step of the patch being predicted, counted from the context's end
   // Element offset of [E][P] values that replace the prediction; negative: nothing does.
   std::int64_t covariates = -1;
+  // What was asked of this series.
+  std::uint64_t seed = 0;
+  std::int32_t horizon = 0;      // steps
+  std::int32_t samples = 0;      // trajectories in all, of which this call may have some
+  std::int32_t level_first = 0;  // its quantile levels in Levels::values
+  std::int32_t level_count = 0;
 
   [[nodiscard]] std::int32_t lanes() const { return trajectories * variates; }
   [[nodiscard]] std::int32_t rows() const { return trajectories * variates * tokens; }
@@ -63,21 +70,22 @@ struct Rows {
   Rows(std::int32_t rows) : count(rows) {}
   Rows(std::int32_t most, const std::int32_t* where, std::int32_t each)
       : count(most), live(where), times(each) {}
-  std::int32_t count;                  // of a recorded operation: at most so many, and
+  std::int32_t count;                  // where `live` is set: at most so many, and
   const std::int32_t* live = nullptr;  // where the device reads how many, to be multiplied
   std::int32_t times = 1;              // by this
 };
 
-/// The batch of one call. `blocks` and `ids` lie in memory that the backend can read.
+/// The batch of one call.
 struct Batch {
-  const Block* blocks = nullptr;
-  const std::int32_t* ids = nullptr;
-  std::int32_t count = 0;  // blocks
-  std::int32_t rows = 0;   // rows of all blocks
-  std::int32_t lanes = 0;  // lanes of all blocks
-  // Of a recorded batch: the counts above are upper bounds, blocks and ids are read from here.
+  const Block* blocks = nullptr;      // on the host; nullptr for a device batch
+  const std::int32_t* ids = nullptr;  // on the host; nullptr for a device batch
+  std::int32_t count = 0;             // blocks
+  std::int32_t rows = 0;              // rows of all blocks
+  std::int32_t lanes = 0;             // lanes of all blocks
+  // A device batch: the operations read counts, blocks and ids from here, in the device's memory.
+  // The counts above are upper bounds then, exact where the operation runs at once.
   const LiveBatch* live = nullptr;
-  std::int32_t variates = 0;  // of all blocks, at most; only of a recorded batch
+  std::int32_t variates = 0;  // of all blocks, at most; only of a device batch
 
   /// All rows, and all lanes `each` times.
   [[nodiscard]] Rows all_rows() const;
@@ -91,7 +99,6 @@ struct LiveBatch {
   std::int32_t rows = 0;
   std::int32_t lanes = 0;
   std::int32_t reserved = 0;
-  std::uint64_t seed = 0;
   const Block* blocks = nullptr;
   const std::int32_t* ids = nullptr;
   // First group of queries of each block in time attention, [count + 1]: of all tokens, and of the
@@ -193,7 +200,34 @@ struct ScalerOutputs {
   void* last_scale;  // [lanes][P]
 };
 
-class Recorder;
+/// Host memory for the inputs or the results of a forecast, and the device's copy of it. On a host
+/// backend the two sides are one.
+struct Staging {
+  std::byte* host = nullptr;
+  std::byte* device = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// Quantile levels of all requests of a batch. Those of a block are `level_count` ascending ones
+/// from `level_first` on.
+struct Levels {
+  const double* values = nullptr;  // in memory that operations read
+  std::int32_t max = 0;            // the most that a block has
+};
+
+/// The sizes of kept trajectories: [variates][horizon][samples]. Upper bounds over all series.
+struct KeptShape {
+  std::int32_t horizon = 0;
+  std::int32_t samples = 0;
+};
+
+/// What the statistics operations can do at most.
+struct StatisticsLimits {
+  std::int32_t samples = std::numeric_limits<std::int32_t>::max();
+  std::int32_t components = std::numeric_limits<std::int32_t>::max();
+};
+
+class GraphCapture;
 
 class Backend {
  public:
@@ -236,8 +270,28 @@ class Backend {
   virtual void download_bytes(const void* from, std::span<std::uint8_t> to) const {
     std::copy_n(static_cast<const std::uint8_t*>(from), to.size(), to.begin());
   }
-  /// What records whole forecasts; nullptr where operations are simply carried out.
-  [[nodiscard]] virtual Recorder* recorder() { return nullptr; }
+  /// What captures whole forecasts as graphs; nullptr where operations are simply carried out.
+  [[nodiscard]] virtual GraphCapture* capture() { return nullptr; }
+
+  // --- staging: inputs on their way in, results on their way out ---
+
+  /// Zeroed. Throws std::bad_alloc.
+  [[nodiscard]] virtual Staging allocate_staging(std::size_t bytes);
+  virtual void release_staging(const Staging& staging) noexcept;
+  /// Whether operations read batches from device memory (Batch::live).
+  [[nodiscard]] virtual bool reads_device_batches() const { return false; }
+  /// Copies bytes [offset, offset + bytes) of the host side to the device's. An operation: it is
+  /// carried out in order, and captured.
+  virtual void copy_in(const Staging& /*staging*/, std::size_t /*offset*/, std::size_t /*bytes*/) {}
+  /// Copies the first `bytes` of the device's side to the host's. An operation.
+  virtual void copy_out(const Staging& /*staging*/, std::size_t /*bytes*/) {}
+  /// Where operations write results that copy_out() brings to the host and nobody reads before: the
+  /// device's side, or for a few bytes the host's itself.
+  [[nodiscard]] virtual std::byte* results(const Staging& staging, std::size_t /*bytes*/) const {
+    return staging.host;
+  }
+  /// Waits until all operations have ended. Throws Error device_failed (70).
+  virtual void synchronise() const {}
   /// How often the host has waited for a device.
   [[nodiscard]] virtual std::uint64_t host_reads() const { return 0; }
 
@@ -273,6 +327,20 @@ class Backend {
   virtual void scale(const Batch& batch, const ScalerSpec& spec, const void* x,
                      const std::uint8_t* mask, ScalerState* state,
                      const ScalerOutputs& to) const = 0;
+  /// copy_in() of the first `bytes`, then scale() of float32 values x [rows][P] and a mask that lie
+  /// there. `scratch` [rows][P] is for backends whose activations are not float32.
+  virtual void copy_in_and_scale(const Staging& staging, std::size_t bytes, const Batch& batch,
+                                 const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
+                                 void* scratch, ScalerState* state, const ScalerOutputs& to) {
+    copy_in(staging, 0, bytes);
+    if (element_size() == sizeof(float)) {
+      scale(batch, spec, x, mask, state, to);
+      return;
+    }
+    const auto rows = static_cast<std::size_t>(batch.rows);
+    upload(std::span(x, rows * static_cast<std::size_t>(spec.patch)), scratch);
+    scale(batch, spec, scratch, mask, state, to);
+  }
   /// Copies the states of the variates of each block of `source` (one trajectory each) to all
   /// trajectories of the block of `batch` with the same index. from [source lanes], to [lanes].
   virtual void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
@@ -337,13 +405,43 @@ class Backend {
                             const void* params, const void* loc, const void* scale,
                             void* y) const = 0;
   /// The same with draws, addressed by
-  /// (seed, block.key, variate, first_sample + trajectory, first_step + step).
+  /// (block.seed, block.key, variate, first_sample + trajectory, first_step + step).
   virtual void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                            std::uint64_t seed, const void* params, const void* loc,
-                            const void* scale, void* y) const = 0;
-  /// Overwrites the last E variates of y [lanes][P] with covariates [E][P] at block.covariates.
-  virtual void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+                            const void* params, const void* loc, const void* scale,
+                            void* y) const = 0;
+  /// Overwrites the last E variates of y [lanes][P] with float32 covariates [E][P] at
+  /// block.covariates.
+  virtual void inject(const Batch& batch, const PatchShape& shape, const float* covariates,
                       void* y) const = 0;
+
+  // --- statistics ---
+
+  [[nodiscard]] virtual StatisticsLimits statistics_limits() const { return {}; }
+  /// Makes room for statistics of so many components, levels and samples: the operations below
+  /// allocate nothing. Throws std::bad_alloc.
+  virtual void reserve_statistics(std::int32_t /*components*/, std::int32_t /*levels*/,
+                                  std::int32_t /*samples*/) {}
+  /// y [lanes][P], a patch just predicted, into the trajectories of the request:
+  /// kept [variates][horizon][samples], from Block::first_step and first_sample on. `source` has
+  /// one trajectory for each block of `batch`: its lanes are the variates.
+  virtual void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
+                    float* kept, const KeptShape& room) const = 0;
+  /// Exact statistics of the mixtures params [lanes][shape.steps][4][K], which become parameters if
+  /// `head` says that they are not yet, with the bits of distribution():
+  /// out [lanes][shape.steps][2 + levels.max]: mean, standard deviation, quantiles.
+  virtual void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head,
+                                void* params, const void* loc, const void* scale,
+                                const Levels& levels, float* out) const = 0;
+  /// The same from kept trajectories, for steps `first` .. horizon - 1 of each lane of `source`:
+  /// out [lanes][room.horizon - first][2 + levels.max].
+  virtual void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
+                                 std::int32_t first, const Levels& levels, float* out) const = 0;
+  /// Parameters of trajectory 0 of each series, with the loc and scale that they are in units of:
+  /// out [variates][horizon][4 K + 2], from Block::first_step on. params, loc, scale as for
+  /// predict_mean() without `shared`; `source` as for keep().
+  virtual void keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
+                               const void* params, const void* loc, const void* scale, float* out,
+                               std::int32_t horizon) const = 0;
 };
 
 /// The plain loops: the oracle of every other backend.

@@ -119,7 +119,7 @@ std::string product_tag(Epilogue epilogue, const Backend& backend) {
   return fmt::format("{} {}", use, backend.weight_size() < 4 ? "bf16" : "f32");
 }
 
-std::vector<KernelChoice> autotune(const Toto1& net, std::vector<KernelChoice> known,
+std::vector<KernelChoice> autotune(const Network& net, std::vector<KernelChoice> known,
                                    const std::function<void(std::string_view)>& log,
                                    std::uint64_t& measured) {
   Backend& backend = net.backend();

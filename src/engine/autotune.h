@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/plan_entry.h"
-#include "models/toto1/toto1.h"
+#include "models/network.h"
 
 namespace toto {
 
@@ -20,7 +20,7 @@ std::string product_tag(Epilogue epilogue, const Backend& backend);
 
 /// Measures every product that `known` does not name, chooses, and returns all choices. `log` is
 /// told about each.
-std::vector<KernelChoice> autotune(const Toto1& net, std::vector<KernelChoice> known,
+std::vector<KernelChoice> autotune(const Network& net, std::vector<KernelChoice> known,
                                    const std::function<void(std::string_view)>& log,
                                    std::uint64_t& measured);
 

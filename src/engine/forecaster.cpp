@@ -10,8 +10,8 @@
 
 #include "core/stopwatch.h"
 #include "engine/autotune.h"
-#include "engine/collect.h"
 #include "engine/engine.h"
+#include "engine/forecast_writer.h"
 #include "engine/plan_cache.h"
 #include "engine/plan_table.h"
 #include "models/model_impl.h"
@@ -77,13 +77,13 @@ struct Forecaster::Impl {
         net(*model.impl().net),
         plans(net, options),
         engine(net, plans),
-        collector(net.backend(), net.config()),
+        writer(net),
         cache(options.plan_cache_dir,
               options.plan_cache_dir.empty() ? CachePolicy::never : options.plan_cache,
               options.warning) {
     const Mode mode = model.impl().mode;
-    engine.set_recording(mode == Mode::reduce_overhead || mode == Mode::max_autotune);
-    if (net.backend().recorder() != nullptr) limits = {kDeviceRows, kDeviceKvBytes};
+    engine.set_capturing(mode == Mode::reduce_overhead || mode == Mode::max_autotune);
+    if (net.backend().capture() != nullptr) limits = {kDeviceRows, kDeviceKvBytes};
     latencies.reserve(kLatencies);
     key.model = model.impl().content_hash;
     key.isa = net.backend().isa();
@@ -113,11 +113,11 @@ struct Forecaster::Impl {
   }
 
   /// Tells the plan cache about a shape that had to be planned.
-  void remember_shape(std::span<const Series> series) {
+  void remember_shape(std::span<const Series> series, const ForecastOptions& options) {
     PlanShape shape;
     shape.batch = static_cast<std::uint32_t>(series.size());
-    shape.horizon = static_cast<std::uint32_t>(generation.horizon);
-    shape.samples = static_cast<std::uint32_t>(generation.trajectories);
+    shape.horizon = static_cast<std::uint32_t>(options.horizon);
+    shape.samples = static_cast<std::uint32_t>(requests.front().trajectories);
     for (const Series& s : series) {
       shape.variates = std::max(shape.variates, static_cast<std::uint32_t>(s.variates));
       shape.context = std::max(shape.context, static_cast<std::uint32_t>(s.steps));
@@ -151,10 +151,6 @@ struct Forecaster::Impl {
   /// A forecast, in turn with those of others.
   void forecast(std::span<const Series> series, const ForecastOptions& options,
                 std::span<Forecast> out) {
-    levels.assign(options.levels.begin(), options.levels.end());
-    std::sort(levels.begin(), levels.end());
-    levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
-
     const std::scoped_lock turn(model.impl().turn);
     double seconds = 0;
     {
@@ -162,7 +158,7 @@ struct Forecaster::Impl {
       const Growth before = growth();
       run(series, options, out);
       if (strict && warmed) tell_if_not_steady(before);
-      if (plans.builds() != before.builds) remember_shape(series);
+      if (plans.builds() != before.builds) remember_shape(series, options);
     }
     if (compute_twice) check_deterministic(series, options, out);
     remember(seconds);
@@ -205,16 +201,10 @@ struct Forecaster::Impl {
 
   void run(std::span<const Series> series, const ForecastOptions& options,
            std::span<Forecast> out) {
-    collector.reset(series, options, levels, out);  // knows whether anything is drawn
-    generation.horizon = options.horizon;
-    generation.mean = options.mean_only;
-    const auto samples = static_cast<std::int32_t>(options.num_samples);
-    generation.trajectories = options.mean_only ? 1 : collector.sampled() ? samples : 0;
-    generation.cached = options.decode == Decode::cached;
-    generation.seed = options.seed;
-    generation.align = options.align;
-    generation.time_device = options.time_device;
-    engine.run(series, generation, limits, collector);
+    jobs.clear();
+    for (std::size_t i = 0; i < series.size(); ++i) jobs.push_back({&series[i], &options, &out[i]});
+    writer.start(jobs, requests);
+    engine.run(requests, writer.generation_of(options), limits, writer);
   }
 
   /// Computes them again and compares.
@@ -237,7 +227,8 @@ struct Forecaster::Impl {
     std::uint64_t builds, allocations, captures, fallbacks;
   };
   [[nodiscard]] Growth growth() const {
-    return {plans.builds(), plans.allocations(), engine.graph_captures(), engine.graph_fallbacks()};
+    return {plans.builds(), plans.allocations() + engine.allocations(), engine.graph_captures(),
+            engine.graph_fallbacks()};
   }
   void tell_if_not_steady(const Growth& before) const {
     const Growth now = growth();
@@ -263,13 +254,13 @@ struct Forecaster::Impl {
   bool strict, compute_twice;
   bool warmed = false;
   std::function<void(std::string_view)> warning;
-  const Toto1& net;
+  const Network& net;
   PlanTable plans;
   Engine engine;
-  Collector collector;
-  Generation generation;
+  ForecastWriter writer;
+  std::vector<SeriesRequest> requests;
+  std::vector<ForecastJob> jobs;
   std::vector<std::string_view> ids;
-  std::vector<double> levels;
   std::vector<double> latencies;  // of the last calls, seconds
   std::uint64_t calls = 0;
   std::uint64_t series_done = 0;

@@ -10,14 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/workspace.h"
+#include "models/network.h"
 #include "toto/forecast.hpp"
 
 namespace toto {
 
 class PlanTable {
  public:
-  PlanTable(const Toto1& net, const ForecasterOptions& options);
+  PlanTable(const Network& net, const ForecasterOptions& options);
   ~PlanTable();
   PlanTable(const PlanTable&) = delete;
   PlanTable& operator=(const PlanTable&) = delete;
@@ -34,7 +34,7 @@ class PlanTable {
   [[nodiscard]] std::size_t bytes_for(const Capacity& need) const;
   [[nodiscard]] std::uint64_t memory_limit() const { return options_.memory_limit; }
   /// At least 1.
-  [[nodiscard]] std::size_t most_plans() const { return options_.max_plans; }
+  [[nodiscard]] std::size_t max_plans() const { return options_.max_plans; }
 
   [[nodiscard]] std::uint64_t builds() const { return builds_; }
   [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
@@ -48,27 +48,27 @@ class PlanTable {
 
  private:
   struct Plan {
-    Workspace workspace;
+    std::unique_ptr<Workspace> workspace;
     std::uint64_t used = 0;  // when, by clock_
   };
   const Plan& build(const Capacity& need);
   void ensure_arena(std::size_t bytes);
-  void ensure_tables(std::int32_t positions, std::int64_t lanes);
-  void place(Workspace& workspace) const;
+  void ensure_tables(const Capacity& capacity);
+  void place(Plan& plan) const;
+  [[nodiscard]] std::string describe(const Capacity& capacity, std::size_t bytes) const;
   void evict();
   [[nodiscard]] std::string reason_for(const Capacity& need) const;
 
-  const Toto1& net_;
+  Backend& backend_;
+  std::unique_ptr<Program> program_;  // knows the sizes
   ForecasterOptions options_;
   std::vector<std::unique_ptr<Plan>> plans_;
   std::uint64_t clock_ = 0;
-  void* arena_ = nullptr;
+  std::byte* arena_ = nullptr;
   std::size_t arena_bytes_ = 0;
-  // What does not change from forecast to forecast.
-  Rotary rotary_;
-  void* rotary_memory_ = nullptr;
-  std::uint8_t* ones_ = nullptr;
-  std::int64_t ones_lanes_ = 0;
+  // Constants that do not change from forecast to forecast.
+  std::byte* tables_ = nullptr;
+  Capacity tables_for_;
 
   std::uint64_t epoch_ = 0;
   std::uint64_t builds_ = 0, hits_ = 0, evictions_ = 0, allocations_ = 0;
@@ -76,8 +76,5 @@ class PlanTable {
   std::string last_;
   std::vector<std::string> reasons_;
 };
-
-/// The bucket around a number: the next of 1, 1.25, 1.5, 1.75 times a power of two.
-std::int64_t bucket(std::int64_t n);
 
 }  // namespace toto

@@ -3,24 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
+#include "models/prepared.h"
 #include "toto/forecast.hpp"
 
 namespace toto {
-
-/// One series cut into tokens. Arrays [V][tokens][P]; ids [V][tokens].
-struct Prepared {
-  std::int32_t variates = 0;
-  std::int32_t tokens = 0;
-  std::int32_t exogenous = 0;
-  std::uint64_t key = 0;
-  std::vector<float> values;
-  std::vector<std::uint8_t> mask;
-  std::vector<std::int32_t> ids;
-  std::vector<float> covariates;  // [patches][E][P], zero where nothing is known; empty: none given
-};
 
 /// Tokens of the context of a series.
 std::int32_t context_tokens(const Series& series, std::int32_t patch, Align align);

@@ -20,6 +20,7 @@ std::shared_ptr<Model::Impl> build(const Checkpoint& checkpoint, const LoadOptio
   impl->mode = options.mode;
   impl->precision = options.precision;
   impl->content_hash = weights.source().content_hash();
+  impl->configuration = to_json(checkpoint.config);
   impl->net =
       std::make_unique<Toto1>(checkpoint.config, weights, make_backend(options),
                               options.mode == Mode::eager ? Execution::eager() : Execution{});

@@ -6,17 +6,18 @@
 #include <memory>
 #include <mutex>
 
-#include "models/toto1/toto1.h"
+#include "models/network.h"
 #include "toto/model.hpp"
 
 namespace toto {
 
 struct Model::Impl {
   ModelInfo info;
-  std::unique_ptr<Toto1> net;
+  std::unique_ptr<Network> net;
   Mode mode = Mode::reduce_overhead;
   Precision precision = Precision::float32;
   std::string content_hash;    // of the weights
+  std::string configuration;   // all that config.json decides
   mutable bool tuned = false;  // max-autotune has chosen kernel parameters; under `turn`
   /// A backend has one set of scratch memory and one team of threads: forecasts take turns.
   mutable std::mutex turn;

@@ -15,8 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "backend/batch_image.h"
 #include "backend/cuda/runtime/cuda_backend.h"
-#include "backend/recorder.h"
+#include "backend/graph_capture.h"
 #include "core/mixture_solver.h"
 #include "core/student_t.h"
 #include "support/differential.h"
@@ -169,32 +170,33 @@ Expected of_mixture(const MixtureParameters& p, const std::vector<double>& level
 
 using Found = std::vector<std::vector<double>>;  // of each cell: as Expected
 
-/// Carries out operation(batch, levels, out) as forecasts do: recorded for more lanes and levels
-/// than come, and played.
+/// Carries out operation(batch, levels, out) as forecasts do: captured for more lanes and levels
+/// than come, and replayed.
 template <typename Operation>
-Found play(Recorder& recorder, std::int32_t lanes, std::int32_t steps,
-           const std::vector<double>& levels, const Operation& operation) {
+Found replay(Backend& be, std::int32_t lanes, std::int32_t horizon, std::int32_t samples,
+             std::int32_t steps, const std::vector<double>& levels, const Operation& operation) {
   constexpr std::int32_t kSpare = 3;
-  constexpr Index kCountAt = 8192, kLiveAt = 8448;
+  constexpr Index kBatchAt = 8448;
   const auto count = static_cast<std::int32_t>(levels.size());
   const Index stride = 2 + levels.size() + kSpare;
   const Index wanted = static_cast<Index>(lanes * steps) * stride;
   const Index room = wanted + static_cast<Index>(steps) * stride;
-  const Mirror in = recorder.allocate_mirror(kLiveAt + recorder.live_bytes(1, 0));
-  const Mirror out = recorder.allocate_mirror(room * sizeof(float));
-  const Block block{.variates = lanes};
-  recorder.write_live({&block, nullptr, 1, lanes, lanes}, 0, in, kLiveAt, 1, 0);
+  const BatchLayout layout(1, 0);
+  const Staging in = be.allocate_staging(kBatchAt + layout.bytes);
+  const Staging out = be.allocate_staging(room * sizeof(float));
+  const Block block{
+      .variates = lanes, .horizon = horizon, .samples = samples, .level_count = count};
+  write_image({&block, nullptr, 1, lanes, lanes}, layout, in.host + kBatchAt, in.device + kBatchAt);
   std::memcpy(in.host, levels.data(), levels.size() * sizeof(double));
-  std::memcpy(in.host + kCountAt, &count, sizeof count);
-  const auto* const live = reinterpret_cast<const LiveBatch*>(in.device + kLiveAt);
+  const auto* const live = reinterpret_cast<const LiveBatch*>(in.device + kBatchAt);
   const Batch most{nullptr, nullptr, 1, lanes + 1, lanes + 1, live, lanes + 1};
-  const Levels at{reinterpret_cast<const double*>(in.device),
-                  reinterpret_cast<const std::int32_t*>(in.device + kCountAt), count + kSpare};
-  recorder.begin();
-  recorder.copy_in(in, in.bytes);
+  const Levels at{reinterpret_cast<const double*>(in.device), count + kSpare};
+  GraphCapture& capture = *be.capture();
+  capture.begin();
+  be.copy_in(in, 0, in.bytes);
   operation(most, at, reinterpret_cast<float*>(out.device));
-  recorder.copy_out(out, out.bytes);
-  recorder.play(*recorder.end(), false, {});
+  be.copy_out(out, out.bytes);
+  capture.replay(*capture.end(), false, {});
 
   Found found(wanted / stride);
   for (Index i = 0; i < room; ++i) {
@@ -203,8 +205,8 @@ Found play(Recorder& recorder, std::int32_t lanes, std::int32_t steps,
     if (asked) found[i / stride].push_back(v);
     EXPECT_TRUE(asked || v == 0) << "something that nobody asked for";
   }
-  recorder.release_mirror(in);
-  recorder.release_mirror(out);
+  be.release_staging(in);
+  be.release_staging(out);
   return found;
 }
 
@@ -223,8 +225,8 @@ struct Cells {
   }
 
   /// Statistics of lanes * steps of them, again and again from the first; of each once.
-  [[nodiscard]] Found play(Backend& be, const std::vector<double>& levels, std::int32_t lanes = 1,
-                           std::int32_t steps = 0) const {
+  [[nodiscard]] Found replay(Backend& be, const std::vector<double>& levels, std::int32_t lanes = 1,
+                             std::int32_t steps = 0) const {
     if (steps == 0) steps = static_cast<std::int32_t>(mixtures.size());
     const PatchShape shape{steps + 3, static_cast<std::int32_t>(mixtures[0].size()), steps};
     std::vector<float> params, loc(static_cast<Index>((lanes + 1) * shape.patch), kNaN);
@@ -240,10 +242,10 @@ struct Cells {
       }
     }
     const Memory p(be, params), l(be, loc), s(be, scale);
-    Recorder& r = *be.recorder();
-    return toto::play(r, lanes, steps, levels, [&](const Batch& b, const Levels& at, float* out) {
-      r.exact_statistics(b, shape, HeadOutput::parameters, p.at(), l.at(), s.at(), at, out);
-    });
+    return toto::replay(
+        be, lanes, steps, 0, steps, levels, [&](const Batch& b, const Levels& at, float* out) {
+          be.exact_statistics(b, shape, HeadOutput::parameters, p.at(), l.at(), s.at(), at, out);
+        });
   }
 };
 
@@ -269,8 +271,7 @@ TEST_F(CudaStatistics, OfTrajectoriesAreTheHosts) {
   for (int i = 1; i < 600; ++i) levels.push_back(i / 600.0);
   levels.push_back(0.99999994);
   Tally tally{"trajectories"};
-  Recorder& recorder = *backend_->recorder();
-  const std::int32_t most = recorder.most_samples();
+  const std::int32_t most = backend_->statistics_limits().samples;
   for (const std::int32_t samples : {1, 2, 3, 31, 32, 33, 256, 257, 1000, 4096, most - 1, most}) {
     const auto count = static_cast<Index>(samples);
     differential::Dice dice(count);
@@ -282,11 +283,11 @@ TEST_F(CudaStatistics, OfTrajectoriesAreTheHosts) {
     }
     const Memory memory(*backend_, kept);
     const Found found =
-        play(recorder, std::size(kKinds), kSteps, levels,
-             [&](const Batch& batch, const Levels& at, float* out) {
-               recorder.sample_statistics(batch, static_cast<const float*>(memory.at()), kHorizon,
-                                          kFirst, samples, at, out);
-             });
+        replay(*backend_, std::size(kKinds), kHorizon, samples, kSteps, levels,
+               [&](const Batch& batch, const Levels& at, float* out) {
+                 backend_->sample_statistics(batch, static_cast<const float*>(memory.at()),
+                                             {kHorizon, samples}, kFirst, at, out);
+               });
     for (Index cell = 0; cell < found.size(); ++cell) {
       const Index at = cell / kSteps * kHorizon + kFirst + cell % kSteps;
       tally.expect_near(std::to_string(samples) + " samples, " + kKinds[cell / kSteps].first,
@@ -335,7 +336,7 @@ TEST_F(CudaStatistics, OfMixturesAreTheHosts) {
     for (Index i = 2; i < plain.size(); ++i) {
       cells.add(p, -static_cast<float>(plain[i].value));
     }
-    const Found found = cells.play(*backend_, kLevels);
+    const Found found = cells.replay(*backend_, kLevels);
     tally.expect_near(name, found[0], plain);
     for (Index cell = 1; cell < found.size(); ++cell) {
       close.expect_near(name, found[cell], plain, cells.locs[cell]);
@@ -349,7 +350,7 @@ TEST_F(CudaStatistics, OfManyLevelsAscend) {
   for (int i = 1; i <= 1000; ++i) levels.push_back(i / 1001.0);
   Cells cells;
   cells.add(uneven_mixture(6, 32), 0.25F, 3);
-  const Found found = cells.play(*backend_, levels);
+  const Found found = cells.replay(*backend_, levels);
   Tally{"levels"}.expect_near("", found[0], of_mixture(cells.mixtures[0], levels), 0.25, 3);
   EXPECT_TRUE(std::is_sorted(found[0].begin() + 2, found[0].end()));
 }
@@ -364,8 +365,8 @@ TEST_F(CudaStatistics, OfAStepDoNotDependOnTheNumberOfSteps) {
       cells.add(i % 2 == 0 ? network_mixture(seed, components) : uneven_mixture(seed, components),
                 static_cast<float>(10 * i - 30), 0.1F * static_cast<float>(1 + i));
     }
-    const Found few = cells.play(*backend_, kLevels);
-    const Found many = cells.play(*backend_, kLevels, 32, 33);
+    const Found few = cells.replay(*backend_, kLevels);
+    const Found many = cells.replay(*backend_, kLevels, 32, 33);
     for (Index i = 0; i < few.size(); ++i) {
       tally.expect_near(std::to_string(components) + " components", few[i],
                         of_mixture(cells.mixtures[i], kLevels), cells.locs[i], cells.scales[i]);
@@ -395,11 +396,11 @@ TEST_F(CudaStatistics, FormParametersAsDistributionDoes) {
         const Memory l(*backend_, loc), s(*backend_, scale);
         backend_->distribution(before.at(), cells, components, head == HeadOutput::mixture);
         const auto found = [&](HeadOutput left, const Memory& params) {
-          Recorder& r = *backend_->recorder();
-          return toto::play(
-              r, lanes, steps, kLevels, [&](const Batch& b, const Levels& at, float* out) {
-                r.exact_statistics(b, shape, left, params.at(), l.at(), s.at(), at, out);
-              });
+          return toto::replay(*backend_, lanes, steps, 0, steps, kLevels,
+                              [&](const Batch& b, const Levels& at, float* out) {
+                                backend_->exact_statistics(b, shape, left, params.at(), l.at(),
+                                                           s.at(), at, out);
+                              });
         };
         const Found expected = found(HeadOutput::parameters, before);
         const Found formed = found(head, now);
@@ -422,7 +423,7 @@ TEST_F(CudaStatistics, OfInvalidMixturesAreNaN) {
   const Index bad = cells.locs.size();
   cells.add({{3, 5}, {0, 1}, {1, 2}, {0.5, 0.5}});
   for (const std::int32_t lanes : {1, 80}) {  // few and many steps
-    const Found found = cells.play(*backend_, kLevels, lanes);
+    const Found found = cells.replay(*backend_, kLevels, lanes);
     for (Index i = 0; i < found.size(); ++i) {
       const bool nan = i % (bad + 1) < bad;
       for (const double v : found[i]) EXPECT_EQ(std::isnan(v), nan) << i % (bad + 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The example series are read as what they are.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -58,12 +59,19 @@ TEST(Examples, Weather) {
 }
 
 TEST(Examples, StandardInput) {
-  std::istringstream in("ds,a,b\n1,1,2\n2,3,4\n");
-  std::streambuf* const before = std::cin.rdbuf(in.rdbuf());
+  constexpr std::string_view kText = "ds,a,b\n1,1,2\n2,3,4\n";
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], kText.data(), kText.size()), static_cast<ssize_t>(kText.size()));
+  close(ends[1]);
+  const int before = dup(STDIN_FILENO);
+  dup2(ends[0], STDIN_FILENO);
   CsvOptions options;
   options.joint = true;
   const Dataset data = read_csv("-", options);
-  std::cin.rdbuf(before);
+  dup2(before, STDIN_FILENO);
+  close(before);
+  close(ends[0]);
   EXPECT_EQ(data.series.at(0).id, "stdin");
 }
 

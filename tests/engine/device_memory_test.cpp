@@ -8,7 +8,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "backend/recorder.h"
+#include "backend/graph_capture.h"
 #include "models/spare.h"
 #include "support/faulty_backend.h"
 #include "support/requests.h"
@@ -61,58 +61,35 @@ class SmallDevice : public test::FaultyBackend {
   }
 };
 
-/// Would record, if there were any memory for it.
-class NeverRecords : public SmallDevice, public Recorder {
+/// Would capture, if there were any memory for staging buffers.
+class NeverCaptures : public SmallDevice, public GraphCapture {
  public:
   using SmallDevice::SmallDevice;
   int tries = 0;
 
-  Recorder* recorder() override { return this; }
-  Mirror allocate_mirror(std::size_t /*bytes*/) override {
+  GraphCapture* capture() override { return this; }
+  Staging allocate_staging(std::size_t /*bytes*/) override {
     ++tries;
     throw std::bad_alloc();
   }
-  void release_mirror(const Mirror& mirror) noexcept override { EXPECT_EQ(mirror.host, nullptr); }
-  std::size_t live_bytes(std::int64_t /*blocks*/, std::int64_t /*ids*/) const override { return 8; }
-  void write_live(const Batch&, std::uint64_t, const Mirror&, std::size_t, std::int64_t,
-                  std::int64_t) const override {
-    unexpected();
+  void release_staging(const Staging& staging) noexcept override {
+    EXPECT_EQ(staging.host, nullptr);
   }
   void begin() override { unexpected(); }
-  std::unique_ptr<Recording> end() override { unexpected(); }
+  std::unique_ptr<Graph> end() override { unexpected(); }
   void abandon() noexcept override {}
-  double play(const Recording&, bool, std::span<const Awaited>) override { unexpected(); }
-  void copy_in(const Mirror&, std::size_t) override { unexpected(); }
-  void copy_in_and_scale(const Mirror&, std::size_t, const Batch&, const ScalerSpec&, const void*,
-                         const std::uint8_t*, ScalerState*, const ScalerOutputs&) override {
-    unexpected();
-  }
-  void copy_out(const Mirror&, std::size_t) override { unexpected(); }
-  void keep(const Batch&, const Batch&, const PatchShape&, const void*, float*, std::int32_t,
-            std::int32_t) override {
-    unexpected();
-  }
-  std::byte* results(const Mirror&, std::size_t) const override { unexpected(); }
-  void exact_statistics(const Batch&, const PatchShape&, HeadOutput, void*, const void*,
-                        const void*, const Levels&, float*) override {
-    unexpected();
-  }
-  void sample_statistics(const Batch&, const float*, std::int32_t, std::int32_t, std::int32_t,
-                         const Levels&, float*) override {
-    unexpected();
-  }
-  std::int32_t most_samples() const override { return 1000; }
+  double replay(const Graph&, bool, std::span<const HostResult>) override { unexpected(); }
 
  private:
-  [[noreturn]] static void unexpected() { throw std::logic_error("nothing was to be recorded"); }
+  [[noreturn]] static void unexpected() { throw std::logic_error("nothing was to be captured"); }
 };
 
 /// Has memory for it, but goes no further.
-class WouldRecord final : public NeverRecords {
+class WouldCapture final : public NeverCaptures {
  public:
-  using NeverRecords::NeverRecords;
-  Mirror allocate_mirror(std::size_t /*bytes*/) override {
-    throw Error(ExitStatus::internal, "would_record", "it would be recorded");
+  using NeverCaptures::NeverCaptures;
+  Staging allocate_staging(std::size_t /*bytes*/) override {
+    throw Error(ExitStatus::internal, "would_capture", "it would be captured");
   }
 };
 
@@ -179,15 +156,14 @@ TEST(DeviceMemory, AnyAllocationMayFailAndPlansStayWhole) {
   EXPECT_GT(reached, 3);  // the arena, the rotary tables, the masks of ones
 }
 
-// A graph holds 64 patches of all passes over the trajectories, and every series' bits are those of
-// a graph whatever is forecast beside it.
-TEST(DeviceMemory, BatchesAreSmallEnoughToBeRecorded) {
+// A graph holds 64 patches of all passes over the trajectories.
+TEST(DeviceMemory, BatchesAreSmallEnoughToBeCaptured) {
   Memory memory;
-  const Model model(odd_model_on(std::make_shared<WouldRecord>(memory)));
-  struct Request {
+  const Model model(odd_model_on(std::make_shared<WouldCapture>(memory)));
+  struct Asked {
     std::size_t series, patches, samples;
   };
-  for (const Request& r : {Request{1, 3, 1000}, {700, 6, 1000}, {2100, 3, 1000}}) {
+  for (const Asked& r : {Asked{1, 3, 1000}, {700, 6, 1000}, {2100, 3, 1000}}) {
     std::vector<OwnedSeries> owned;
     for (std::size_t i = 0; i < r.series; ++i) owned.push_back(test::wave(i, 64));
     std::vector<std::string> log;
@@ -201,9 +177,9 @@ TEST(DeviceMemory, BatchesAreSmallEnoughToBeRecorded) {
     o.progress = [&](std::size_t, std::size_t) { return ++told == 1; };  // not without a graph
     try {
       (void)forecaster.forecast(views(owned), o);
-      FAIL() << "there is nothing that records";
+      FAIL() << "there is nothing that captures";
     } catch (const Error& e) {
-      EXPECT_EQ(e.code(), "would_record") << r.series << " series: " << log.back();
+      EXPECT_EQ(e.code(), "would_capture") << r.series << " series: " << log.back();
     }
   }
 }
@@ -260,20 +236,26 @@ TEST(DeviceMemory, AnAllocationThatFailsMidwayGoesToTheCpuToo) {
   for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
 }
 
-TEST(DeviceMemory, WithoutMemoryForARecordingSeriesGoOneByOneAndThenUnrecorded) {
+TEST(DeviceMemory, WithoutMemoryForInputsSeriesGoOneByOneAndThenToTheCpu) {
   Memory memory;
-  const auto device = std::make_shared<NeverRecords>(memory);
+  const auto device = std::make_shared<NeverCaptures>(memory);
   const auto owned = many(5);
   const auto expected =
       Forecaster(Model(odd_model_on(make_backend({})))).forecast(views(owned), six_samples());
-  Forecaster forecaster(Model(odd_model_on(device)));
-  const auto found = forecaster.forecast(views(owned), six_samples());
+  const auto impl = odd_model_on(device);
+  Forecaster forecaster{Model(impl)};
+  try {
+    (void)forecaster.forecast(views(owned), six_samples());
+    FAIL() << "there was no memory";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "out_of_memory");
+  }
+  EXPECT_GE(device->tries, 5);  // the batch, its parts, a series with fewer and fewer trajectories
+  EXPECT_GE(forecaster.counters().splits, 2U);
+  EXPECT_EQ(forecaster.counters().graph_captures, 0U);
+  impl->load_spare = [] { return odd_model_on(make_backend({})); };
+  const auto found = Forecaster(Model(impl)).forecast(views(owned), six_samples());
   for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
-  const Counters counters = forecaster.counters();
-  EXPECT_EQ(counters.graph_fallbacks, 5U);
-  EXPECT_GE(counters.splits, 4U);
-  EXPECT_GE(device->tries, 9);  // the batch, its parts, each series
-  EXPECT_EQ(counters.graph_captures, 0U);
 }
 
 TEST(DeviceMemory, WeightsThatDoNotFitAreLoadedOnTheCpu) {

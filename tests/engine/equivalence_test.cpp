@@ -19,7 +19,7 @@ using test::OwnedSeries;
 
 /// Everything a run says, in scaled units: parameters of every step, and values divided by their
 /// scale.
-class Record final : public Sink {
+class Record final : public Probe {
  public:
   [[nodiscard]] bool wants_parameters(std::int32_t) const override { return true; }
   void parameters(const PatchView& at, std::span<const double> params, std::span<const double> loc,
@@ -54,31 +54,45 @@ class Record final : public Sink {
   std::vector<double> scale_;
 };
 
-struct Request {
+struct Asked {
   std::vector<OwnedSeries> owned;
   Generation generation;
+  std::size_t horizon = 0;
+  std::int32_t trajectories = 0;
   std::vector<std::vector<float>> forced;
 };
 
-Record run(const Model& model, const Request& request) {
-  const Toto1& net = *model.impl().net;
+Record run(const Model& model, const Asked& asked) {
+  const Network& net = *model.impl().net;
   std::vector<Series> series;
-  for (const OwnedSeries& s : request.owned) series.push_back(s.view());
+  for (const OwnedSeries& s : asked.owned) series.push_back(s.view());
+  std::vector<SeriesRequest> requests;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    SeriesRequest r;
+    r.series = &series[i];
+    r.horizon = asked.horizon;
+    r.trajectories = asked.trajectories;
+    if (!asked.forced.empty()) r.forced = asked.forced[i];
+    requests.push_back(r);
+  }
   PlanTable plans(net, {});
   Record record;
-  Engine(net, plans).run(series, request.generation, {}, record);
+  Generation g = asked.generation;
+  g.probe = &record;
+  NoResults nobody;
+  Engine(net, plans).run(requests, g, {}, nobody);
   return record;
 }
 
-Request random_request(std::mt19937& random, std::size_t patch) {
+Asked random_request(std::mt19937& random, std::size_t patch) {
   const auto upto = [&](std::size_t n) { return 1 + random() % n; };
-  Request r;
+  Asked r;
   const std::size_t variates = random() % 3 == 0 ? upto(16) : upto(3);
   const std::size_t steps = random() % 4 == 0 ? upto(4096) : upto(300);
   // The product stays within what the float64 oracle does in a moment.
   const std::size_t tokens = variates * (steps / patch + 1);
   const std::size_t batch = std::min<std::size_t>(upto(64), std::max<std::size_t>(600 / tokens, 1));
-  r.generation.horizon = random() % 4 == 0 && batch * variates < 40 ? upto(720) : upto(40);
+  r.horizon = random() % 4 == 0 && batch * variates < 40 ? upto(720) : upto(40);
   r.generation.cached = random() % 2 == 0;
   std::normal_distribution<double> normal;
   for (std::size_t b = 0; b < batch; ++b) {
@@ -139,19 +153,18 @@ TEST_P(Equivalence, PlannedIsEagerUpToRounding) {
   double log_ratio = 0;
   int fed_back = 0;
   for (int i = 0; i < 20; ++i) {
-    Request request = random_request(random, static_cast<std::size_t>(config.patch_size));
+    Asked request = random_request(random, static_cast<std::size_t>(config.patch_size));
     const bool forced = i % 2 == 1;
     request.generation.mean = !forced;
-    request.generation.trajectories = forced ? 2 : 1;
+    request.trajectories = forced ? 2 : 1;
     if (forced) {
       request.generation.cached = true;
-      const std::size_t patches = (request.generation.horizon + 7) / 8;
+      const std::size_t patches = (request.horizon + 7) / 8;
       std::normal_distribution<double> normal;
       for (const OwnedSeries& s : request.owned) {
         auto& values = request.forced.emplace_back(2 * s.variates * patches * 8);
         for (float& v : values) v = static_cast<float>(normal(random) * 3);
       }
-      for (const auto& values : request.forced) request.generation.forced.emplace_back(values);
     }
     const Record e = run(eager, request);
     const Record p = run(planned, request);
@@ -159,7 +172,7 @@ TEST_P(Equivalence, PlannedIsEagerUpToRounding) {
     const Distance bound =
         forced ? distance(p.numbers, e.numbers) : distance(p.first_patch, e.first_patch);
     EXPECT_LT(bound.mean, 1e-6) << "case " << i;
-    EXPECT_LT(bound.largest, 1e-5) << "case " << i << " horizon " << request.generation.horizon;
+    EXPECT_LT(bound.largest, 1e-5) << "case " << i << " horizon " << request.horizon;
     if (!forced) {
       log_ratio +=
           std::log(distance(p.numbers, x.numbers).mean / distance(e.numbers, x.numbers).mean);

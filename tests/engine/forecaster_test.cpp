@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/collect.h"
+#include "engine/forecast_writer.h"
 #include "statistics/mixture.h"
 #include "support/requests.h"
 
@@ -82,17 +82,16 @@ TEST_P(ForecasterTest, ChunkingChangesNothing) {
   const auto whole = run(model_, owned, options);
   for (const std::int64_t rows : {1, 40, 200}) {
     std::vector<Forecast> out(series.size());
-    const Toto1& net = *model_.impl().net;
-    Collector collector(net.backend(), net.config());
-    collector.reset(series, options, options.levels, out);
+    const Network& net = *model_.impl().net;
+    ForecastWriter writer(net);
+    std::vector<ForecastJob> jobs;
+    for (std::size_t i = 0; i < series.size(); ++i) jobs.push_back({&series[i], &options, &out[i]});
+    std::vector<SeriesRequest> requests;
+    writer.start(jobs, requests);
     PlanTable plans(net, {});
-    Generation g;
-    g.horizon = options.horizon;
-    g.trajectories = 23;
-    g.seed = options.seed;
     Limits limits;
     limits.rows = rows;
-    Engine(net, plans).run(series, g, limits, collector);
+    Engine(net, plans).run(requests, writer.generation_of(options), limits, writer);
     for (std::size_t i = 0; i < out.size(); ++i) expect_same(out[i], whole[i]);
   }
 }

@@ -35,7 +35,7 @@ Toto1Config tiny_config() {
 
 /// What the service reads of a model, which the models of tests leave empty.
 Model described(const std::shared_ptr<Model::Impl>& impl) {
-  const Toto1Config& c = impl->net->config();
+  const Toto1Config& c = static_cast<const Toto1&>(*impl->net).config();
   impl->info.patch_size = c.patch_size;
   impl->info.embed_dim = c.embed_dim;
   impl->info.num_layers = c.num_layers;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/batch_image.h"
 
 namespace toto::differential {
 
@@ -123,6 +124,35 @@ inline void finish(MadeBatch& made) {
   made.batch.ids = made.ids.data();
   made.batch.count = static_cast<std::int32_t>(made.blocks.size());
 }
+
+/// A batch where the operations of a backend read it: device batches lie in a staging buffer.
+class On {
+ public:
+  On(Backend& be, const Batch& batch) : backend_(be), batch_(batch) {
+    if (!be.reads_device_batches()) return;
+    const BatchLayout layout(batch.count, ids_of(batch));
+    staging_ = be.allocate_staging(layout.bytes);
+    write_image(batch, layout, staging_.host, staging_.device);
+    be.copy_in(staging_, 0, layout.bytes);
+    batch_.live = reinterpret_cast<const LiveBatch*>(staging_.device);
+    batch_.variates = batch.lanes;
+  }
+  ~On() {
+    if (staging_.host == nullptr) return;
+    backend_.synchronise();
+    backend_.release_staging(staging_);
+  }
+  On(const On&) = delete;
+  On& operator=(const On&) = delete;
+  // NOLINTNEXTLINE(google-explicit-constructor): it is that batch
+  operator const Batch&() const { return batch_; }
+  [[nodiscard]] const Batch* get() const { return &batch_; }
+
+ private:
+  Backend& backend_;
+  Batch batch_;
+  Staging staging_;
+};
 
 inline void add_block(MadeBatch& made, Block b, std::int32_t heads, std::int32_t d, Dice& dice) {
   b.row = made.batch.rows;

@@ -136,20 +136,46 @@ class FaultyBackend : public Backend {
     inner_->predict_mean(batch, shared, shape, params, loc, scale, y);
   }
   void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    std::uint64_t seed, const void* params, const void* loc, const void* scale,
+                    const void* params, const void* loc, const void* scale,
                     void* y) const override {
     std::vector<Block> blocks(batch.blocks, batch.blocks + batch.count);
     for (Block& b : blocks) {
       if (!faults_.only_in_batches || batch.count > 1) b.first_sample += faults_.draw_sample;
+      if (faults_.one_seed) b.seed = 0;
     }
     Batch changed = batch;
     changed.blocks = blocks.data();
-    inner_->predict_draw(changed, shared, shape, faults_.one_seed ? 0 : seed, params, loc, scale,
-                         y);
+    inner_->predict_draw(changed, shared, shape, params, loc, scale, y);
   }
-  void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+  void inject(const Batch& batch, const PatchShape& shape, const float* covariates,
               void* y) const override {
     inner_->inject(batch, shape, covariates, y);
+  }
+  void reserve_statistics(std::int32_t components, std::int32_t levels,
+                          std::int32_t samples) override {
+    inner_->reserve_statistics(components, levels, samples);
+  }
+  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
+            float* kept, const KeptShape& room) const override {
+    inner_->keep(batch, source, shape, y, kept, room);
+  }
+  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
+                        const void* loc, const void* scale, const Levels& levels,
+                        float* out) const override {
+    if (head != HeadOutput::parameters) {  // by way of the faults
+      distribution(params, batch.all_lanes(shape.steps), shape.components,
+                   head == HeadOutput::mixture);
+    }
+    inner_->exact_statistics(batch, shape, HeadOutput::parameters, params, loc, scale, levels, out);
+  }
+  void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
+                         std::int32_t first, const Levels& levels, float* out) const override {
+    inner_->sample_statistics(source, kept, room, first, levels, out);
+  }
+  void keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
+                       const void* params, const void* loc, const void* scale, float* out,
+                       std::int32_t horizon) const override {
+    inner_->keep_parameters(batch, source, shape, params, loc, scale, out, horizon);
   }
 
  private:

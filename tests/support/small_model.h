@@ -40,6 +40,7 @@ inline std::shared_ptr<Model::Impl> impl_on(std::shared_ptr<Backend> backend,
   auto impl = std::make_shared<Model::Impl>();
   impl->info.name = "small";
   impl->content_hash = "small";
+  impl->configuration = to_json(config);
   impl->net = std::make_unique<Toto1>(config, weights, std::move(backend), execution);
   return impl;
 }

@@ -23,6 +23,7 @@
 #include "backend/cpu/product_kernels.h"
 #include "backend/cpu/row_kernels.h"
 #include "backend/cpu/scratch.h"
+#include "backend/host_statistics.h"
 #include "core/thread_team.h"
 
 namespace toto {
@@ -98,10 +99,22 @@ class CpuBackend final : public Backend {
   void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
                     const void* params, const void* loc, const void* scale, void* y) const override;
   void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    std::uint64_t seed, const void* params, const void* loc, const void* scale,
-                    void* y) const override;
-  void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+                    const void* params, const void* loc, const void* scale, void* y) const override;
+  void inject(const Batch& batch, const PatchShape& shape, const float* covariates,
               void* y) const override;
+
+  void reserve_statistics(std::int32_t components, std::int32_t levels,
+                          std::int32_t samples) override;
+  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
+            float* kept, const KeptShape& room) const override;
+  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
+                        const void* loc, const void* scale, const Levels& levels,
+                        float* out) const override;
+  void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
+                         std::int32_t first, const Levels& levels, float* out) const override;
+  void keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
+                       const void* params, const void* loc, const void* scale, float* out,
+                       std::int32_t horizon) const override;
 
  private:
   Matrix pack(const TileFormat& format, const float* weights, std::int32_t out, std::int32_t in,
@@ -114,6 +127,7 @@ class CpuBackend final : public Backend {
   const AttentionKernels& attention_;
   mutable ThreadTeam team_;  // starting work on it changes nothing that anyone can see
   ScratchSet scratch_;
+  mutable HostStatistics statistics_;  // room for its threads, nothing that lasts
   Arena arena_;
   std::vector<std::unique_ptr<PackedMatrix>> matrices_;
 };

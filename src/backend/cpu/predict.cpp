@@ -120,32 +120,31 @@ void CpuBackend::predict_mean(const Batch& batch, const Batch* shared, const Pat
 }
 
 void CpuBackend::predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                              std::uint64_t seed, const void* params, const void* loc,
-                              const void* scale, void* y) const {
+                              const void* params, const void* loc, const void* scale,
+                              void* y) const {
   const Source source{shared, &shape, static_cast<const float*>(params),
                       static_cast<const float*>(loc), static_cast<const float*>(scale)};
   const std::int32_t k = shape.components;
-  predict(team_, batch, source, kCyclesOfDraw, y,
-          [&](const Block& b, std::int32_t lane, const float* at, std::int32_t step) {
-            const DrawAddress address{
-                b.key, static_cast<std::uint32_t>(lane % b.variates),
-                static_cast<std::uint32_t>(b.first_sample + lane / b.variates),
-                static_cast<std::uint32_t>(b.first_step + step)};
-            return static_cast<float>(
-                draw_mixture(at, at + k, at + 2 * k, at + 3 * k, 1, k, draw_words(seed, address)));
-          });
+  predict(
+      team_, batch, source, kCyclesOfDraw, y,
+      [&](const Block& b, std::int32_t lane, const float* at, std::int32_t step) {
+        const DrawAddress address{b.key, static_cast<std::uint32_t>(lane % b.variates),
+                                  static_cast<std::uint32_t>(b.first_sample + lane / b.variates),
+                                  static_cast<std::uint32_t>(b.first_step + step)};
+        return static_cast<float>(
+            draw_mixture(at, at + k, at + 2 * k, at + 3 * k, 1, k, draw_words(b.seed, address)));
+      });
 }
 
-void CpuBackend::inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+void CpuBackend::inject(const Batch& batch, const PatchShape& shape, const float* covariates,
                         void* y) const {
-  for_each_item(
-      batch, 0, batch.lanes, lanes_of, [&](std::int32_t, const Block& b, std::int32_t lane) {
-        const std::int32_t e = lane % b.variates - (b.variates - b.exogenous);
-        if (e < 0 || b.covariates < 0) return;
-        std::copy_n(static_cast<const float*>(covariates) + b.covariates + e * shape.patch,
-                    shape.patch,
-                    static_cast<float*>(y) + std::int64_t{b.lane + lane} * shape.patch);
-      });
+  for_each_item(batch, 0, batch.lanes, lanes_of,
+                [&](std::int32_t, const Block& b, std::int32_t lane) {
+                  const std::int32_t e = lane % b.variates - (b.variates - b.exogenous);
+                  if (e < 0 || b.covariates < 0) return;
+                  std::copy_n(covariates + b.covariates + e * shape.patch, shape.patch,
+                              static_cast<float*>(y) + std::int64_t{b.lane + lane} * shape.patch);
+                });
 }
 
 }  // namespace toto::cpu

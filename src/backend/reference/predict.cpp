@@ -144,9 +144,8 @@ void ReferenceBackend<T>::predict_mean(const Batch& batch, const Batch* shared,
 
 template <typename T>
 void ReferenceBackend<T>::predict_draw(const Batch& batch, const Batch* shared,
-                                       const PatchShape& shape, std::uint64_t seed,
-                                       const void* params, const void* loc, const void* scale,
-                                       void* y) const {
+                                       const PatchShape& shape, const void* params, const void* loc,
+                                       const void* scale, void* y) const {
   const std::int32_t k_count = shape.components;
   for_each_lane<T>(
       batch, shared, shape, params, loc, scale, y,
@@ -158,7 +157,7 @@ void ReferenceBackend<T>::predict_draw(const Batch& batch, const Batch* shared,
                                     static_cast<std::uint32_t>(b.first_sample + trajectory),
                                     static_cast<std::uint32_t>(b.first_step + step)};
           const double draw = draw_mixture(at, at + k_count, at + 2 * k_count, at + 3 * k_count, 1,
-                                           k_count, draw_words(seed, address));
+                                           k_count, draw_words(b.seed, address));
           out[step] = tame(static_cast<T>(draw) * p.scale[step] + p.loc[step]);
         }
       });
@@ -166,13 +165,13 @@ void ReferenceBackend<T>::predict_draw(const Batch& batch, const Batch* shared,
 
 template <typename T>
 void ReferenceBackend<T>::inject(const Batch& batch, const PatchShape& shape,
-                                 const void* covariates, void* y) const {
+                                 const float* covariates, void* y) const {
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
       const std::int32_t e = lane % b.variates - (b.variates - b.exogenous);
       if (e < 0 || b.covariates < 0) continue;
-      std::copy_n(static_cast<const T*>(covariates) + b.covariates + e * shape.patch, shape.patch,
+      std::copy_n(covariates + b.covariates + e * shape.patch, shape.patch,
                   static_cast<T*>(y) + std::int64_t{b.lane + lane} * shape.patch);
     }
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/host_statistics.h"
 
 namespace toto::reference {
 
@@ -49,14 +50,27 @@ class ReferenceBackend final : public Backend {
   void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
                     const void* params, const void* loc, const void* scale, void* y) const override;
   void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    std::uint64_t seed, const void* params, const void* loc, const void* scale,
-                    void* y) const override;
-  void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+                    const void* params, const void* loc, const void* scale, void* y) const override;
+  void inject(const Batch& batch, const PatchShape& shape, const float* covariates,
               void* y) const override;
+
+  void reserve_statistics(std::int32_t components, std::int32_t levels,
+                          std::int32_t samples) override;
+  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
+            float* kept, const KeptShape& room) const override;
+  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
+                        const void* loc, const void* scale, const Levels& levels,
+                        float* out) const override;
+  void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
+                         std::int32_t first, const Levels& levels, float* out) const override;
+  void keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
+                       const void* params, const void* loc, const void* scale, float* out,
+                       std::int32_t horizon) const override;
 
  private:
   std::vector<std::unique_ptr<float[]>>
-      weights_;  // float32 in both precisions: that is what they are
+      weights_;                        // float32 in both precisions: that is what they are
+  mutable HostStatistics statistics_;  // room for its threads, nothing that lasts
 };
 
 }  // namespace toto::reference

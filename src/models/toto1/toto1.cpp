@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/toto1/fold.h"
+#include "models/toto1/program.h"
 
 namespace toto {
 namespace {
@@ -175,6 +176,8 @@ void Toto1::for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& 
   if (unembed_.weights != nullptr) visit(unembed_, Epilogue::store);
   visit(head_, Epilogue::store);
 }
+
+std::unique_ptr<Program> Toto1::program() const { return std::make_unique<Toto1Program>(*this); }
 
 void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
                     const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,

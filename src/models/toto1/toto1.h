@@ -2,6 +2,8 @@
 // The Toto 1.0 network on a backend: its weights and its forward pass.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "backend/backend.h"
 #include "models/checkpoint/config.h"
 #include "models/checkpoint/weights.h"
+#include "models/network.h"
 
 namespace toto {
 
@@ -40,7 +43,7 @@ struct Activations {
 /// Sees the hidden rows after every layer; `trimmed`: only the last tokens are left.
 using LayerObserver = std::function<void(std::int32_t layer, const void* hidden, bool trimmed)>;
 
-class Toto1 {
+class Toto1 final : public Network {
  public:
   /// Reads, checks and packs the weights, one tensor at a time. Throws what WeightTable throws.
   Toto1(const Toto1Config& config, const WeightTable& weights, std::shared_ptr<Backend> backend,
@@ -62,12 +65,18 @@ class Toto1 {
 
   [[nodiscard]] const Toto1Config& config() const { return config_; }
   [[nodiscard]] const Execution& execution() const { return execution_; }
-  [[nodiscard]] Backend& backend() const { return *backend_; }
+  [[nodiscard]] Backend& backend() const override { return *backend_; }
+  [[nodiscard]] std::int32_t patch() const override { return config_.patch_size; }
+  [[nodiscard]] std::int32_t exact_steps(std::int32_t horizon) const override {
+    return std::min(horizon, config_.patch_size);
+  }
+  [[nodiscard]] std::int32_t components() const override { return config_.components; }
+  [[nodiscard]] std::unique_ptr<Program> program() const override;
   [[nodiscard]] std::int32_t time_layers() const { return time_layers_; }
   [[nodiscard]] bool has_labels() const { return labels_ != nullptr; }
   [[nodiscard]] ScalerSpec scaler_spec() const;
   /// Calls visit(matrix, epilogue) for every matrix that forward() multiplies with.
-  void for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& visit) const;
+  void for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& visit) const override;
 
  private:
   void load_layers(const WeightTable& weights);

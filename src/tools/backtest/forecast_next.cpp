@@ -51,8 +51,7 @@ Shown show_series(const data::TimeSeries& series, const Parameters& parameters) 
 Forecast forecast_one(Forecaster& forecaster, const data::TimeSeries& series,
                       const Parameters& parameters, const ForecastOptions& asked) {
   const Shown shown = show_series(series, parameters);
-  const std::size_t patch =
-      static_cast<std::size_t>(forecaster.model().impl().net->config().patch_size);
+  const std::size_t patch = static_cast<std::size_t>(forecaster.model().impl().net->patch());
   Wanted wanted;
   wanted.points = parse_aggregates(parameters.aggregate);
   wanted.points.push_back(parse_aggregate("median"));

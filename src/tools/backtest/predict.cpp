@@ -47,11 +47,7 @@ std::string identity(const Model::Impl& model) {
   Sha256 hash;
   for (const std::string& file : model.info.weight_files) hash.update(file_sha256(file));
   hash.update(model.content_hash);
-  const Toto1Config& c = model.net->config();
-  hash.update(fmt::format("|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{:a}", c.patch_size, c.embed_dim,
-                          c.num_layers, c.num_heads, c.mlp_hidden_dim, c.spacewise_every_n_layers,
-                          c.spacewise_first, static_cast<int>(c.scaler), static_cast<int>(c.head),
-                          c.components, c.stabilize_with_global, c.scale_factor_exponent));
+  hash.update(model.configuration);
   return hash.hex();
 }
 
@@ -72,7 +68,7 @@ Predictor::Predictor(Forecaster& forecaster, const Options& options)
     : forecaster_(forecaster), options_(options), cache_(options.cache_dir, options.warning) {
   const Model::Impl& model = forecaster.model().impl();
   patch_ = static_cast<std::size_t>(model.info.patch_size != 0 ? model.info.patch_size
-                                                               : model.net->config().patch_size);
+                                                               : model.net->patch());
   run_ = fmt::format("prediction 3|{}|{}|{}|{}|{}|{}",
                      options.cache_dir.empty() ? model.content_hash : identity(model),
                      model.net->backend().isa(), word(model.precision), word(model.mode),

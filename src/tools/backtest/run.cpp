@@ -22,7 +22,7 @@ class Evaluation {
   Evaluation(Forecaster& forecaster, const Options& options)
       : options_(options),
         predictor_(forecaster, options),
-        patch_(static_cast<std::size_t>(forecaster.model().impl().net->config().patch_size)) {}
+        patch_(static_cast<std::size_t>(forecaster.model().impl().net->patch())) {}
 
   Result evaluate(const Market& market) {
     result_.rolling = options_.rolling;

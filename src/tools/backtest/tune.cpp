@@ -30,7 +30,7 @@ class Tuner {
         candidates_(candidates),
         options_(with_progress(options)),
         predictor_(forecaster, options_),
-        patch_(static_cast<std::size_t>(forecaster.model().impl().net->config().patch_size)) {
+        patch_(static_cast<std::size_t>(forecaster.model().impl().net->patch())) {
     for (const std::string& one : candidates.aggregates) {
       (void)parse_aggregate(one);
       all_aggregates_.append(all_aggregates_.empty() ? "" : ",").append(one);

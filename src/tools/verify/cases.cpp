@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "engine/engine.h"
 #include "models/model_impl.h"
 
 namespace toto::verify {
@@ -83,17 +84,26 @@ Case forced_case(const Model& eager, bool cached, std::size_t steps) {
 }
 
 Record run(const Model& model, const Case& one, const ForecasterOptions& limits) {
-  const Toto1& net = *model.impl().net;
+  const Network& net = *model.impl().net;
+  RecordProbe probe(one.forced.empty());
   Generation g;
-  g.horizon = one.horizon;
-  g.trajectories = one.trajectories;
   g.mean = one.forced.empty();
   g.cached = one.cached;
-  for (const std::vector<float>& values : one.forced) g.forced.emplace_back(values);
+  g.probe = &probe;
+  const std::vector<Series> series = views(one.series);
+  std::vector<SeriesRequest> requests;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    SeriesRequest r;
+    r.series = &series[i];
+    r.horizon = one.horizon;
+    r.trajectories = one.trajectories;
+    if (!one.forced.empty()) r.forced = one.forced[i];
+    requests.push_back(r);
+  }
   PlanTable plans(net, limits);
-  RecordSink sink(one.forced.empty());
-  Engine(net, plans).run(views(one.series), g, {}, sink);
-  return std::move(sink.record);
+  NoResults nobody;
+  Engine(net, plans).run(requests, g, {}, nobody);
+  return std::move(probe.record);
 }
 
 }  // namespace

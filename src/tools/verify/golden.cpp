@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -29,9 +30,9 @@ Bounds bounds_of(const GoldenFolder& g) {
 }
 
 /// Parameters and values of a run, in the layout of the expected tensors.
-class GoldenSink final : public Sink {
+class GoldenProbe final : public Probe {
  public:
-  GoldenSink(const GoldenFolder& g, std::size_t trajectories, std::size_t patch)
+  GoldenProbe(const GoldenFolder& g, std::size_t trajectories, std::size_t patch)
       : batch_(g.batch), variates_(g.variates), trajectories_(trajectories), patch_(patch) {}
 
   struct Step {
@@ -47,9 +48,18 @@ class GoldenSink final : public Sink {
                 "free memory, or export smaller cases");
   }
   [[nodiscard]] bool wants_parameters(std::int32_t) const override { return true; }
+  [[nodiscard]] bool wants_statistics() const override { return whole_; }
+  void statistics(std::span<const double> l, std::span<const double> s) override {
+    loc.assign(l.begin(), l.end());
+    scale.assign(s.begin(), s.end());
+  }
+  [[nodiscard]] bool wants_layers() const override { return on_layer != nullptr; }
+  void layer(std::int32_t index, std::span<const double> hidden, bool trimmed) override {
+    on_layer(index, hidden, trimmed);
+  }
 
-  void parameters(const PatchView& at, std::span<const double> params, std::span<const double> loc,
-                  std::span<const double> scale) override {
+  void parameters(const PatchView& at, std::span<const double> params, std::span<const double> locs,
+                  std::span<const double> scales) override {
     Step& step = steps[at.iteration];
     const auto k_count = static_cast<std::size_t>(at.components);
     const auto asked = static_cast<std::size_t>(at.steps);
@@ -66,8 +76,8 @@ class GoldenSink final : public Sink {
         const std::size_t sample = static_cast<std::size_t>(at.first_sample) + n;
         const std::size_t to = (sample * batch_ + at.series) * variates_ + v;
         for (std::size_t t = 0; t < patch_; ++t) {
-          step.affine_loc[to * patch_ + t] = loc[from * patch_ + t];
-          step.affine_scale[to * patch_ + t] = scale[from * patch_ + t];
+          step.affine_loc[to * patch_ + t] = locs[from * patch_ + t];
+          step.affine_scale[to * patch_ + t] = scales[from * patch_ + t];
         }
         for (std::size_t t = 0; t < asked; ++t) {
           for (std::size_t part = 0; part < 4; ++part) {
@@ -90,6 +100,8 @@ class GoldenSink final : public Sink {
     }
   }
 
+  std::function<void(std::int32_t, std::span<const double>, bool)> on_layer;
+  std::vector<double> loc, scale;  // of the prefill, [rows][P]
   std::map<std::int32_t, Step> steps;
   std::map<std::int32_t, std::vector<double>> patches;  // of trajectory 0: [B][V][P]
 
@@ -126,7 +138,7 @@ class Case {
                     d.expected, d.found});
   }
 
-  void compare_distribution(const std::string& prefix, const GoldenSink::Step& step,
+  void compare_distribution(const std::string& prefix, const GoldenProbe::Step& step,
                             std::size_t rows) {
     static constexpr const char* kParts[] = {"df", "loc", "scale", "probs"};
     const bool mixture = net_.config().head == HeadKind::mixture;
@@ -142,30 +154,39 @@ class Case {
     }
   }
 
+  void run_engine(const std::vector<Series>& series, std::size_t horizon, std::int32_t trajectories,
+                  const std::vector<std::vector<float>>& forced, Generation g, Probe& probe,
+                  const Limits& limits) {
+    std::vector<SeriesRequest> requests;
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      SeriesRequest r;
+      r.series = &series[i];
+      r.horizon = horizon;
+      r.trajectories = trajectories;
+      if (!forced.empty()) r.forced = forced[i];
+      requests.push_back(r);
+    }
+    g.probe = &probe;
+    NoResults nobody;
+    Engine(net_, plans_).run(requests, g, limits, nobody);
+  }
+
   void prefill() {
-    Engine engine(net_, plans_);
-    Generation one;
-    one.horizon = patch_;
     std::vector<Series> series = series_;
     for (Series& s : series) s.future_exogenous = {};
-    std::vector<double> loc, scale;
-    one.statistics = [&](std::span<const double> l, std::span<const double> s) {
-      loc.assign(l.begin(), l.end());
-      scale.assign(s.begin(), s.end());
-    };
     const std::size_t labels = net_.has_labels() ? 1 : 0;
     const std::size_t tokens = (g_.steps + patch_ - 1) / patch_;
-    one.observer = [&](std::int32_t layer, const void* hidden, bool trimmed) {
+    GoldenProbe probe(g_, 1, patch_);
+    probe.expect_whole();
+    probe.on_layer = [&](std::int32_t layer, std::span<const double> hidden, bool trimmed) {
       compare_hidden(layer, hidden, trimmed, tokens, labels);
     };
-    GoldenSink recorder(g_, 1, patch_);
-    recorder.expect_whole();
     Limits all;
     all.rows =
         std::max(all.rows, static_cast<std::int64_t>(g_.batch * g_.variates * (tokens + labels)));
-    engine.run(series, one, all, recorder);
-    compare_statistics(loc, scale, tokens, labels);
-    compare_distribution("prefill.dist.", recorder.steps.at(0), g_.batch);
+    run_engine(series, patch_, 0, {}, {}, probe, all);
+    compare_statistics(probe.loc, probe.scale, tokens, labels);
+    compare_distribution("prefill.dist.", probe.steps.at(0), g_.batch);
   }
 
   void expect_shape(const GoldenTensor& tensor, const std::vector<std::size_t>& sizes) const {
@@ -181,16 +202,14 @@ class Case {
                : tokens;
   }
 
-  void compare_hidden(std::int32_t layer, const void* hidden, bool trimmed, std::size_t tokens,
-                      std::size_t labels) {
+  void compare_hidden(std::int32_t layer, std::span<const double> rows, bool trimmed,
+                      std::size_t tokens, std::size_t labels) {
     const std::string name = fmt::format("prefill.layer{:02d}", layer);
     const GoldenTensor* expected = g_.find(name);
     if (expected == nullptr) return;  // full-size cases need not have them
     const auto width = static_cast<std::size_t>(net_.config().embed_dim);
     const std::size_t lanes = g_.batch * g_.variates;
     const std::size_t kept = trimmed ? 1 : tokens + labels;
-    std::vector<double> rows(lanes * kept * width);
-    net_.backend().download(hidden, rows);
     // The file may or may not have the label token.
     const std::size_t listed = listed_tokens(*expected, tokens, labels);
     expect_shape(*expected, {g_.batch, g_.variates, listed, width});
@@ -235,21 +254,18 @@ class Case {
   }
 
   void mean(const std::string& name, bool cached) {
-    Engine engine(net_, plans_);
     Generation g;
-    g.horizon = g_.horizon;
-    g.trajectories = 1;
     g.mean = true;
     g.cached = cached;
-    GoldenSink recorder(g_, 1, patch_);
-    engine.run(series_, g, {}, recorder);
+    GoldenProbe probe(g_, 1, patch_);
+    run_engine(series_, g_.horizon, 1, {}, g, probe, {});
     std::vector<double> found, scales;
     for (std::size_t lane = 0; lane < g_.batch * g_.variates; ++lane) {
       for (std::size_t t = 0; t < g_.horizon; ++t) {
         const auto iteration = static_cast<std::int32_t>(t / patch_);
         const std::size_t at = lane * patch_ + t % patch_;
-        found.push_back(recorder.patches.at(iteration)[at]);
-        scales.push_back(recorder.steps.at(iteration).affine_scale[at]);
+        found.push_back(probe.patches.at(iteration)[at]);
+        scales.push_back(probe.steps.at(iteration).affine_scale[at]);
       }
     }
     const std::vector<std::int64_t> shape = {static_cast<std::int64_t>(g_.batch),
@@ -283,24 +299,20 @@ class Case {
         forced[b].insert(forced[b].end(), from, from + static_cast<std::ptrdiff_t>(cells));
       }
     }
-    Engine engine(net_, plans_);
-    Generation g;
-    g.horizon = patches * patch_;
-    g.trajectories = static_cast<std::int32_t>(trajectories);
-    for (const auto& values : forced) g.forced.emplace_back(values);
     std::vector<Series> series = series_;
     for (Series& s : series) s.future_exogenous = {};  // they are in the forced values
-    GoldenSink recorder(g_, trajectories, patch_);
-    engine.run(series, g, {}, recorder);
+    GoldenProbe probe(g_, trajectories, patch_);
+    run_engine(series, patches * patch_, static_cast<std::int32_t>(trajectories), forced, {}, probe,
+               {});
     for (std::size_t i = 0; i < patches; ++i) {
-      const GoldenSink::Step& step = recorder.steps.at(static_cast<std::int32_t>(i));
+      const GoldenProbe::Step& step = probe.steps.at(static_cast<std::int32_t>(i));
       const std::string prefix = fmt::format("forced.step{:02d}.", i);
       compare_distribution(prefix, step, rows);
       compare_affine(prefix, step, rows);
     }
   }
 
-  void compare_affine(const std::string& prefix, const GoldenSink::Step& step, std::size_t rows) {
+  void compare_affine(const std::string& prefix, const GoldenProbe::Step& step, std::size_t rows) {
     const std::vector<std::int64_t> shape = {static_cast<std::int64_t>(rows),
                                              static_cast<std::int64_t>(g_.variates)};
     std::vector<double> loc, scale;  // of the last step

@@ -14,6 +14,7 @@
 #include "models/backend_choice.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/model_impl.h"
+#include "models/toto1/toto1.h"
 
 namespace toto::verify {
 

@@ -6,14 +6,14 @@
 
 namespace toto::verify {
 
-std::vector<double>& RecordSink::patch(std::int32_t iteration) {
+std::vector<double>& RecordProbe::patch(std::int32_t iteration) {
   const auto i = static_cast<std::size_t>(iteration);
   if (record.patches.size() <= i) record.patches.resize(i + 1);
   return record.patches[i];
 }
 
-void RecordSink::parameters(const PatchView& at, std::span<const double> params,
-                            std::span<const double> loc, std::span<const double> scale) {
+void RecordProbe::parameters(const PatchView& at, std::span<const double> params,
+                             std::span<const double> loc, std::span<const double> scale) {
   const bool first = at.iteration == 0;
   if (first && at.first_sample != 0) return;
   const auto k = static_cast<std::size_t>(at.components);
@@ -34,7 +34,7 @@ void RecordSink::parameters(const PatchView& at, std::span<const double> params,
   if (at.first_sample == 0) scale_[at.series].assign(scale.begin(), scale.begin() + own);
 }
 
-void RecordSink::values(const PatchView& at, std::span<const double> y) {
+void RecordProbe::values(const PatchView& at, std::span<const double> y) {
   if (!values_ || at.first_sample != 0) return;
   const std::vector<double>& scale = scale_[at.series];
   std::vector<double>& numbers = patch(at.iteration);

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/engine.h"
+#include "models/network.h"
 
 namespace toto::verify {
 
@@ -16,10 +16,10 @@ struct Record {
   std::vector<std::vector<double>> patches;
 };
 
-class RecordSink final : public Sink {
+class RecordProbe final : public Probe {
  public:
   /// `values`: record what is predicted as well.
-  explicit RecordSink(bool values) : values_(values) {}
+  explicit RecordProbe(bool values) : values_(values) {}
   [[nodiscard]] bool wants_parameters(std::int32_t) const override { return true; }
   void parameters(const PatchView& at, std::span<const double> params, std::span<const double> loc,
                   std::span<const double> scale) override;

@@ -70,7 +70,7 @@ std::vector<Check> without_parameters(Forecaster& forecaster, std::span<const Se
   std::vector<Check> checks;
   // Trajectories are bits of the network and the draws on every device; statistics are formed by
   // the device itself where it records forecasts.
-  if (forecaster.model().impl().net->backend().recorder() == nullptr) {
+  if (forecaster.model().impl().net->backend().capture() == nullptr) {
     checks.push_back(measured(
         name + ", statistics", "numbers that differ when parameters are not kept",
         statistics.count == 0 ? none : static_cast<double>(statistics.numbers), 0, "numbers",

@@ -13,6 +13,7 @@
 #include "models/backend_choice.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/model_impl.h"
+#include "models/toto1/toto1.h"
 #include "support/faulty_backend.h"
 #include "support/test_files.h"
 #include "tools/verify/groups.h"

@@ -19,21 +19,18 @@ void DeviceBackend::predict(const Batch& batch, const Batch* shared, const Predi
 void DeviceBackend::predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
                                  const void* params, const void* loc, const void* scale,
                                  void* y) const {
-  predict(batch, shared,
-          {shape, floats(params), floats(loc), floats(scale), floats(y), true, nullptr, 0});
+  predict(batch, shared, {shape, floats(params), floats(loc), floats(scale), floats(y), true});
 }
 
 void DeviceBackend::predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                                 std::uint64_t seed, const void* params, const void* loc,
-                                 const void* scale, void* y) const {
-  predict(batch, shared,
-          {shape, floats(params), floats(loc), floats(scale), floats(y), false,
-           batch.live == nullptr ? nullptr : &batch.live->seed, seed});
+                                 const void* params, const void* loc, const void* scale,
+                                 void* y) const {
+  predict(batch, shared, {shape, floats(params), floats(loc), floats(scale), floats(y), false});
 }
 
-void DeviceBackend::inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+void DeviceBackend::inject(const Batch& batch, const PatchShape& shape, const float* covariates,
                            void* y) const {
-  cuda::inject(extent(batch), shape, floats(covariates), floats(y), stream_);
+  cuda::inject(extent(batch), shape, covariates, floats(y), stream_);
 }
 
 }  // namespace toto::cuda

@@ -112,9 +112,8 @@ __global__ void predict_steps(const LiveBatch* live, const LiveBatch* shared, Pr
     const DrawAddress address{b.key, static_cast<std::uint32_t>(variate),
                               static_cast<std::uint32_t>(b.first_sample + own / b.variates),
                               static_cast<std::uint32_t>(b.first_step + step)};
-    const std::uint64_t seed = p.seed == nullptr ? p.value : *p.seed;
     value = static_cast<float>(
-        draw_mixture(at, at + k, at + 2 * k, at + 3 * k, 1, k, draw_words(seed, address)));
+        draw_mixture(at, at + k, at + 2 * k, at + 3 * k, 1, k, draw_words(b.seed, address)));
   }
   *to = tame(value * p.scale[from * patch + step] + p.loc[from * patch + step]);
 }
@@ -134,8 +133,7 @@ __global__ void inject_lanes(const LiveBatch* live, std::int32_t patch, const fl
 }
 
 __global__ void keep_steps(const LiveBatch* live, const LiveBatch* source, PatchShape shape,
-                           const float* y, float* kept, std::int32_t horizon,
-                           std::int32_t samples) {
+                           const float* y, float* kept, KeptShape room) {
   begin_kernel();
   const auto lane = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
   const auto step = static_cast<std::int32_t>(blockIdx.y);
@@ -145,9 +143,36 @@ __global__ void keep_steps(const LiveBatch* live, const LiveBatch* source, Patch
   const std::int32_t own = lane - b.lane;
   const std::int64_t variate = source->blocks[i].lane + own % b.variates;
   const std::int32_t at = b.first_step + step;
-  if (at >= horizon) return;
-  kept[(variate * horizon + at) * samples + b.first_sample + own / b.variates] =
+  if (at >= room.horizon) return;
+  kept[(variate * room.horizon + at) * room.samples + b.first_sample + own / b.variates] =
       y[std::int64_t{lane} * shape.patch + step];
+}
+
+/// A thread block for each step of each sequence.
+__global__ void keep_parameter_steps(const LiveBatch* live, const LiveBatch* source,
+                                     PatchShape shape, const float* params, const float* loc,
+                                     const float* scale, float* out, std::int32_t horizon) {
+  begin_kernel();
+  const auto lane = static_cast<std::int32_t>(blockIdx.x);
+  const auto step = static_cast<std::int32_t>(blockIdx.y);
+  if (lane >= live->lanes) return;
+  const std::int32_t i = block_of_lane(*live, lane);
+  const Block& b = live->blocks[i];
+  const std::int32_t variate = lane - b.lane;  // of trajectory 0
+  const std::int32_t at = b.first_step + step;
+  if (variate >= b.variates || b.first_sample != 0 || at >= horizon) return;
+  const std::int32_t each = 4 * shape.components;
+  const std::int64_t row = std::int64_t{source->blocks[i].lane + variate} * horizon + at;
+  const float* const from = params + (std::int64_t{lane} * shape.steps + step) * each;
+  float* const to = out + row * (each + 2);
+  for (auto k = static_cast<std::int32_t>(threadIdx.x); k < each;
+       k += static_cast<std::int32_t>(blockDim.x)) {
+    to[k] = from[k];
+  }
+  if (threadIdx.x == 0) {
+    to[each] = loc[std::int64_t{lane} * shape.patch + step];
+    to[each + 1] = scale[std::int64_t{lane} * shape.patch + step];
+  }
 }
 
 }  // namespace
@@ -177,9 +202,17 @@ void inject(const Extent& batch, const PatchShape& shape, const float* covariate
 }
 
 void keep(const Extent& batch, const LiveBatch* source, const PatchShape& shape, const float* y,
-          float* kept, std::int32_t horizon, std::int32_t samples, const Stream& s) {
+          float* kept, const KeptShape& room, const Stream& s) {
   launch(keep_steps, dim3(ceil_div(batch.lanes, 128), static_cast<unsigned>(shape.steps)),
-         dim3(128), 0, s, batch.live, source, shape, y, kept, horizon, samples);
+         dim3(128), 0, s, batch.live, source, shape, y, kept, room);
+}
+
+void keep_parameters(const Extent& batch, const LiveBatch* source, const PatchShape& shape,
+                     const float* params, const float* loc, const float* scale, float* out,
+                     std::int32_t horizon, const Stream& s) {
+  launch(keep_parameter_steps,
+         dim3(static_cast<unsigned>(batch.lanes), static_cast<unsigned>(shape.steps)), dim3(32), 0,
+         s, batch.live, source, shape, params, loc, scale, out, horizon);
 }
 
 }  // namespace toto::cuda

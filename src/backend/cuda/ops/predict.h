@@ -12,8 +12,7 @@
 namespace toto::cuda {
 
 void distribution(float* raw, Rows rows, std::int32_t components, bool mixture, const Stream& s);
-/// The next patch: draws, addressed by `seed` or, where the batch is recorded, by its own; or
-/// means.
+/// The next patch: draws or means.
 struct Prediction {
   PatchShape shape;
   const float* params;
@@ -21,8 +20,6 @@ struct Prediction {
   const float* scale;
   float* y;
   bool mean;
-  const std::uint64_t* seed;  // in the device's memory; nullptr: `value`
-  std::uint64_t value;
 };
 void predict(const Extent& batch, const LiveBatch* shared, const Prediction& p, const Stream& s);
 void inject(const Extent& batch, const PatchShape& shape, const float* covariates, float* y,

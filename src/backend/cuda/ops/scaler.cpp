@@ -13,18 +13,18 @@ void DeviceBackend::scale(const Batch& batch, const ScalerSpec& spec, const void
   cuda::scale(extent(batch), spec, floats(x), mask, state, to, {}, stream_);
 }
 
-void DeviceBackend::copy_in_and_scale(const Mirror& mirror, std::size_t bytes, const Batch& batch,
-                                      const ScalerSpec& spec, const void* x,
-                                      const std::uint8_t* mask, ScalerState* state,
-                                      const ScalerOutputs& to) {
+void DeviceBackend::copy_in_and_scale(const Staging& staging, std::size_t bytes, const Batch& batch,
+                                      const ScalerSpec& spec, const float* x,
+                                      const std::uint8_t* mask, void* /*scratch*/,
+                                      ScalerState* state, const ScalerOutputs& to) {
   const Extent e = extent(batch);
   Arrival arrival;
   if (bytes * static_cast<std::size_t>(e.lanes) <= kMaxArrival && bytes % 16 == 0) {
-    arrival = {mirror.device, mirror.host, bytes};
+    arrival = {staging.device, staging.host, bytes};
   } else {
-    copy(mirror.device, mirror.host, bytes);
+    copy(staging.device, staging.host, bytes);
   }
-  cuda::scale(e, spec, floats(x), mask, state, to, arrival, stream_);
+  cuda::scale(e, spec, x, mask, state, to, arrival, stream_);
 }
 
 void DeviceBackend::repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,

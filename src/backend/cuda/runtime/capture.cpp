@@ -8,15 +8,14 @@
 #include "backend/cuda/ops/copies.h"
 #include "backend/cuda/runtime/device_backend.h"
 #include "backend/cuda/runtime/empty_word.h"
-#include "backend/cuda/runtime/live.h"
 
 namespace toto::cuda {
 namespace {
 
 /// A captured graph, ready to be launched.
-class Graph final : public Recorder::Recording {
+class LaunchableGraph final : public GraphCapture::Graph {
  public:
-  Graph(GraphOwner graph, std::size_t launches)
+  LaunchableGraph(GraphOwner graph, std::size_t launches)
       : graph_(std::move(graph)), ready_(instantiate(graph_)), launches_(launches) {}
   [[nodiscard]] std::size_t launches() const override { return launches_; }
   [[nodiscard]] cudaGraphExec_t ready() const { return ready_.get(); }
@@ -29,29 +28,20 @@ class Graph final : public Recorder::Recording {
 
 }  // namespace
 
-Mirror DeviceBackend::allocate_mirror(std::size_t bytes) {
-  Mirror mirror;
-  mirror.bytes = std::max<std::size_t>(bytes, 1);
-  PinnedMemory host = make_pinned_memory(mirror.bytes);
-  std::fill_n(static_cast<std::byte*>(host.get()), mirror.bytes, std::byte{0});
-  mirror.device = static_cast<std::byte*>(allocate(mirror.bytes));
-  mirror.host = static_cast<std::byte*>(host.release());
-  return mirror;
+Staging DeviceBackend::allocate_staging(std::size_t bytes) {
+  Staging staging;
+  staging.bytes = std::max<std::size_t>(bytes, 1);
+  PinnedMemory host = make_pinned_memory(staging.bytes);
+  std::fill_n(static_cast<std::byte*>(host.get()), staging.bytes, std::byte{0});
+  staging.device = static_cast<std::byte*>(allocate(staging.bytes));
+  staging.host = static_cast<std::byte*>(host.release());
+  return staging;
 }
 
-void DeviceBackend::release_mirror(const Mirror& mirror) noexcept {
-  if (mirror.host == nullptr) return;
-  release(mirror.device);
-  const PinnedMemory host(mirror.host);
-}
-
-std::size_t DeviceBackend::live_bytes(std::int64_t blocks, std::int64_t ids) const {
-  return LiveLayout(blocks, ids).bytes;
-}
-
-void DeviceBackend::write_live(const Batch& batch, std::uint64_t seed, const Mirror& mirror,
-                               std::size_t at, std::int64_t blocks, std::int64_t ids) const {
-  write_image(batch, seed, LiveLayout(blocks, ids), mirror.host + at, mirror.device + at);
+void DeviceBackend::release_staging(const Staging& staging) noexcept {
+  if (staging.host == nullptr) return;
+  release(staging.device);
+  const PinnedMemory host(staging.host);
 }
 
 void DeviceBackend::begin() {
@@ -60,10 +50,10 @@ void DeviceBackend::begin() {
   check(cudaStreamBeginCapture(stream_.stream, cudaStreamCaptureModeThreadLocal), "capture");
 }
 
-std::unique_ptr<Recorder::Recording> DeviceBackend::end() {
+std::unique_ptr<GraphCapture::Graph> DeviceBackend::end() {
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(stream_.stream, &graph), "capture");
-  return std::make_unique<Graph>(GraphOwner(graph), stream_.launches - launches_before_);
+  return std::make_unique<LaunchableGraph>(GraphOwner(graph), stream_.launches - launches_before_);
 }
 
 void DeviceBackend::abandon() noexcept {
@@ -87,15 +77,16 @@ void DeviceBackend::await(float& word) const {
   }
 }
 
-double DeviceBackend::play(const Recording& recording, bool timed,
-                           std::span<const Awaited> awaited) {
-  const auto& graph = static_cast<const Graph&>(recording);
-  const bool looks = !timed && std::any_of(awaited.begin(), awaited.end(),
-                                           [](const Awaited& a) { return a.cells * a.used > 0; });
+double DeviceBackend::replay(const Graph& captured, bool timed,
+                             std::span<const HostResult> results) {
+  const auto& graph = static_cast<const LaunchableGraph&>(captured);
+  const bool looks = !timed && std::any_of(results.begin(), results.end(), [](const HostResult& r) {
+    return r.cells * r.used > 0;
+  });
   const auto for_each_word = [&](const auto& visit) {
-    for (const Awaited& a : awaited) {
-      for (std::size_t cell = 0; cell < a.cells; ++cell) {
-        for (std::size_t i = 0; i < a.used; ++i) visit(a.first[cell * a.stride + i]);
+    for (const HostResult& r : results) {
+      for (std::size_t cell = 0; cell < r.cells; ++cell) {
+        for (std::size_t i = 0; i < r.used; ++i) visit(r.first[cell * r.stride + i]);
       }
     }
   };
@@ -122,16 +113,16 @@ void DeviceBackend::copy(std::byte* to, const std::byte* from, std::size_t bytes
   }
 }
 
-void DeviceBackend::copy_in(const Mirror& mirror, std::size_t bytes) {
-  copy(mirror.device, mirror.host, bytes);
+void DeviceBackend::copy_in(const Staging& staging, std::size_t offset, std::size_t bytes) {
+  copy(staging.device + offset, staging.host + offset, bytes);
 }
 
-std::byte* DeviceBackend::results(const Mirror& mirror, std::size_t bytes) const {
-  return bytes <= kFewBytes ? mirror.host : mirror.device;
+std::byte* DeviceBackend::results(const Staging& staging, std::size_t bytes) const {
+  return bytes <= kFewBytes ? staging.host : staging.device;
 }
 
-void DeviceBackend::copy_out(const Mirror& mirror, std::size_t bytes) {
-  copy(mirror.host, mirror.device, bytes);
+void DeviceBackend::copy_out(const Staging& staging, std::size_t bytes) {
+  copy(staging.host, staging.device, bytes);
 }
 
 }  // namespace toto::cuda

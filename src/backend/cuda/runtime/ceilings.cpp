@@ -11,7 +11,7 @@
 #include "backend/cuda/runtime/cuda_backend.h"
 #include "backend/cuda/runtime/driver.h"
 #include "backend/cuda/runtime/owners.h"
-#include "backend/recorder.h"
+#include "backend/graph_capture.h"
 #include "core/status_file.h"
 
 namespace toto {
@@ -127,7 +127,7 @@ void randomise(std::span<float> values, std::uint64_t seed) {
 }
 
 Work products(Backend& backend, const Product& p) {
-  Recorder& recorder = *backend.recorder();
+  GraphCapture& capture = *backend.capture();
   const auto cells = [](std::int32_t rows, std::int32_t columns) {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
   };
@@ -147,17 +147,17 @@ Work products(Backend& backend, const Product& p) {
     backend.rms_norm(x.at(), gain.at(), normed.at(), kRows, p.in);
   }
   backend.linear(matrix, normed.at(), y.at(), kRows, p.use);
-  recorder.begin();
+  capture.begin();
   try {
     for (int i = 0; i < kRepeats; ++i) {
       backend.linear(matrix, normed.at(), y.at(), kRows, p.use);
     }
   } catch (...) {
-    recorder.abandon();
+    capture.abandon();
     throw;
   }
-  const auto recording = recorder.end();
-  const double seconds = median_seconds([&] { return recorder.play(*recording, true, {}); });
+  const auto graph = capture.end();
+  const double seconds = median_seconds([&] { return capture.replay(*graph, true, {}); });
   return {2.0 * kRepeats * kRows * p.out * p.in, seconds};
 }
 

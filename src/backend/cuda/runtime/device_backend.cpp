@@ -71,7 +71,6 @@ DeviceBackend::DeviceBackend(const CudaOptions& options)
   stream_.stream = owned_stream_.get();
   first_ = make_event();
   last_ = make_event();
-  resident_.resize(8);
 }
 
 DeviceBackend::~DeviceBackend() {

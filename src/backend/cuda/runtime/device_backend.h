@@ -16,7 +16,7 @@
 #include "backend/cuda/runtime/live.h"
 #include "backend/cuda/runtime/owners.h"
 #include "backend/cuda/statistics/statistics.h"
-#include "backend/recorder.h"
+#include "backend/graph_capture.h"
 #include "core/thread_team.h"
 
 namespace toto::cuda {
@@ -24,7 +24,7 @@ namespace toto::cuda {
 inline const float* floats(const void* p) { return static_cast<const float*>(p); }
 inline float* floats(void* p) { return static_cast<float*>(p); }
 
-class DeviceBackend final : public Backend, public Recorder {
+class DeviceBackend final : public Backend, public GraphCapture {
  public:
   explicit DeviceBackend(const CudaOptions& options);
   ~DeviceBackend() override;
@@ -45,7 +45,7 @@ class DeviceBackend final : public Backend, public Recorder {
   void upload_bytes(std::span<const std::uint8_t> from, void* to) const override;
   void download(const void* from, std::span<double> to) const override;
   void download_bytes(const void* from, std::span<std::uint8_t> to) const override;
-  [[nodiscard]] Recorder* recorder() override { return this; }
+  [[nodiscard]] GraphCapture* capture() override { return this; }
   [[nodiscard]] std::uint64_t host_reads() const override {
     return host_reads_.load(std::memory_order_relaxed);
   }
@@ -83,50 +83,46 @@ class DeviceBackend final : public Backend, public Recorder {
   void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
                     const void* params, const void* loc, const void* scale, void* y) const override;
   void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    std::uint64_t seed, const void* params, const void* loc, const void* scale,
-                    void* y) const override;
-  void inject(const Batch& batch, const PatchShape& shape, const void* covariates,
+                    const void* params, const void* loc, const void* scale, void* y) const override;
+  void inject(const Batch& batch, const PatchShape& shape, const float* covariates,
               void* y) const override;
 
-  [[nodiscard]] Mirror allocate_mirror(std::size_t bytes) override;
-  void release_mirror(const Mirror& mirror) noexcept override;
-  [[nodiscard]] std::size_t live_bytes(std::int64_t blocks, std::int64_t ids) const override;
-  void write_live(const Batch& batch, std::uint64_t seed, const Mirror& mirror, std::size_t at,
-                  std::int64_t blocks, std::int64_t ids) const override;
-  void begin() override;
-  [[nodiscard]] std::unique_ptr<Recording> end() override;
-  void abandon() noexcept override;
-  double play(const Recording& recording, bool timed, std::span<const Awaited> awaited) override;
-  void copy_in(const Mirror& mirror, std::size_t bytes) override;
-  void copy_in_and_scale(const Mirror& mirror, std::size_t bytes, const Batch& batch,
-                         const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
-                         ScalerState* state, const ScalerOutputs& to) override;
-  [[nodiscard]] std::byte* results(const Mirror& mirror, std::size_t bytes) const override;
-  void copy_out(const Mirror& mirror, std::size_t bytes) override;
+  [[nodiscard]] StatisticsLimits statistics_limits() const override {
+    return {kMaxSamples, kMaxComponents};
+  }
   void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
-            float* kept, std::int32_t horizon, std::int32_t samples) override;
+            float* kept, const KeptShape& room) const override;
   void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
                         const void* loc, const void* scale, const Levels& levels,
-                        float* out) override;
-  void sample_statistics(const Batch& source, const float* kept, std::int32_t horizon,
-                         std::int32_t first, std::int32_t samples, const Levels& levels,
-                         float* out) override;
-  [[nodiscard]] std::int32_t most_samples() const override { return kMaxSamples; }
+                        float* out) const override;
+  void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
+                         std::int32_t first, const Levels& levels, float* out) const override;
+  void keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
+                       const void* params, const void* loc, const void* scale, float* out,
+                       std::int32_t horizon) const override;
+
+  [[nodiscard]] Staging allocate_staging(std::size_t bytes) override;
+  void release_staging(const Staging& staging) noexcept override;
+  [[nodiscard]] bool reads_device_batches() const override { return true; }
+  void copy_in(const Staging& staging, std::size_t offset, std::size_t bytes) override;
+  void copy_out(const Staging& staging, std::size_t bytes) override;
+  void copy_in_and_scale(const Staging& staging, std::size_t bytes, const Batch& batch,
+                         const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
+                         void* scratch, ScalerState* state, const ScalerOutputs& to) override;
+  [[nodiscard]] std::byte* results(const Staging& staging, std::size_t bytes) const override;
+  void synchronise() const override { wait(); }
+
+  void begin() override;
+  [[nodiscard]] std::unique_ptr<Graph> end() override;
+  void abandon() noexcept override;
+  double replay(const Graph& graph, bool timed, std::span<const HostResult> results) override;
 
  private:
-  /// A batch of the host that has been copied to the device.
-  struct Resident {
-    std::vector<std::byte> image;
-    DeviceMemory device;
-    std::uint64_t used = 0;  // when, by clock_
-  };
   [[nodiscard]] bool bf16() const { return type_ == CudaWeights::bf16; }
   [[nodiscard]] Matrix keep_matrix(const float* weights, std::int32_t out, std::int32_t in,
                                    std::span<const float> bias, Epilogue use, CudaWeights type);
   /// Between pinned memory and the device's: a few bytes by a kernel, more by the copy engine.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
-  /// The batch where the device reads it: a recorded one lies there, others are copied. Those of
-  /// one operation are there together, for the least recently used goes.
   [[nodiscard]] Extent extent(const Batch& batch) const;
   void predict(const Batch& batch, const Batch* shared, const Prediction& p) const;
   /// Until a word of the host's is another one than kEmptyWord, or everything on the device has
@@ -152,12 +148,10 @@ class DeviceBackend final : public Backend, public Recorder {
     Matrix after;
   };
   std::vector<std::unique_ptr<PreparedStack>> stacks_;
-  mutable std::vector<Resident> resident_;  // the last few
-  mutable std::uint64_t clock_ = 0;
   // Read by counters() of one forecaster while another one is at work; all other state is touched
   // only by whoever has the model's turn (Model::Impl::turn), the count of launches too.
   mutable std::atomic<std::uint64_t> host_reads_ = 0;
-  std::uint64_t launches_before_ = 0;  // of the recording that has begun
+  std::uint64_t launches_before_ = 0;  // of the capture that has begun
   /// What the last stack() hands on early, for the operation right after it.
   struct Early {
     const void* of = nullptr;

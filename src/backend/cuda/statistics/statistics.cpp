@@ -8,22 +8,28 @@
 namespace toto::cuda {
 
 void DeviceBackend::keep(const Batch& batch, const Batch& source, const PatchShape& shape,
-                         const void* y, float* kept, std::int32_t horizon, std::int32_t samples) {
-  cuda::keep(extent(batch), extent(source).live, shape, floats(y), kept, horizon, samples, stream_);
+                         const void* y, float* kept, const KeptShape& room) const {
+  cuda::keep(extent(batch), extent(source).live, shape, floats(y), kept, room, stream_);
 }
 
 void DeviceBackend::exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head,
                                      void* params, const void* loc, const void* scale,
-                                     const Levels& levels, float* out) {
+                                     const Levels& levels, float* out) const {
   const bool follows = early_.of == params && early_.launches == stream_.launches;
   cuda::exact_statistics(extent(batch), shape, head, floats(params), floats(loc), floats(scale),
                          levels, out, follows ? early_.words : EarlyWords(), stream_);
 }
 
-void DeviceBackend::sample_statistics(const Batch& source, const float* kept, std::int32_t horizon,
-                                      std::int32_t first, std::int32_t samples,
-                                      const Levels& levels, float* out) {
-  cuda::sample_statistics(extent(source), kept, horizon, first, samples, levels, out, stream_);
+void DeviceBackend::sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
+                                      std::int32_t first, const Levels& levels, float* out) const {
+  cuda::sample_statistics(extent(source), kept, room, first, levels, out, stream_);
+}
+
+void DeviceBackend::keep_parameters(const Batch& batch, const Batch& source,
+                                    const PatchShape& shape, const void* params, const void* loc,
+                                    const void* scale, float* out, std::int32_t horizon) const {
+  cuda::keep_parameters(extent(batch), extent(source).live, shape, floats(params), floats(loc),
+                        floats(scale), out, horizon, stream_);
 }
 
 }  // namespace toto::cuda

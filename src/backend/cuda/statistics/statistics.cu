@@ -167,8 +167,8 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
   auto& shared = *reinterpret_cast<CellShared<kWarps>*>(dynamic);
   auto* const all = reinterpret_cast<Component*>(&shared + 1);
   auto* const level = reinterpret_cast<Level*>(all + count);
-  auto* const found = reinterpret_cast<double*>(level + levels.most);
-  auto* const room = reinterpret_cast<float*>(found + levels.most);
+  auto* const found = reinterpret_cast<double*>(level + levels.max);
+  auto* const room = reinterpret_cast<float*>(found + levels.max);
   const auto cell = static_cast<std::int32_t>(blockIdx.x) / parts;
   const auto part = static_cast<std::int32_t>(blockIdx.x) % parts;
   const std::int32_t lane = cell / shape.steps;
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
   const int k = static_cast<int>(threadIdx.x) % 32;
   const bool inside = k < count;
   float* const at = params + std::int64_t{cell} * 4 * count + k;
-  float* const to = out + std::int64_t{cell} * (2 + levels.most);
+  float* const to = out + std::int64_t{cell} * (2 + levels.max);
   const float* const loc_at = locs + (std::int64_t{lane} * shape.patch + step);
   const float* const scale_at = scales + (std::int64_t{lane} * shape.patch + step);
   const double shares = kWeightOnDevice[k];
@@ -196,16 +196,21 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
   float p = there ? at[3 * count] : 0;
   const auto shift = static_cast<double>(*loc_at);
   const auto stretch = static_cast<double>(*scale_at);
-  const double first_level = k < levels.most ? levels.values[k] : 0.5;
-  const std::int32_t level_count = *levels.count;
   if (lane >= live->lanes) {
+    if (is_early) await_previous();
+    return;
+  }
+  const Block& asked = live->blocks[block_of_lane(*live, lane)];
+  const std::int32_t level_count = asked.level_count;
+  const double* const own_levels = levels.values + asked.level_first;
+  if (step >= asked.horizon) {  // nobody waits for it
     if (is_early) await_previous();
     return;
   }
   if (places) {  // of the mixture nothing is needed for it
 #pragma unroll 1
     for (int i = k; i < level_count; i += 32) {
-      level[i] = level_of(i == k ? first_level : levels.values[i]);
+      level[i] = level_of(own_levels[i]);
     }
   }
   if (is_early) {
@@ -378,17 +383,20 @@ __device__ float interpolated(const float* sorted, std::int32_t count, float q) 
 
 /// A block of threads for each step of each variate.
 __global__ void __launch_bounds__(kSortThreads)
-    sample_cells(const LiveBatch* source, const float* kept, std::int32_t horizon,
-                 std::int32_t first, std::int32_t samples, int size, Levels levels, float* out) {
+    sample_cells(const LiveBatch* source, const float* kept, KeptShape room, std::int32_t first,
+                 int size, Levels levels, float* out) {
   extern __shared__ float4 shared[];
   __shared__ double scratch[kSortThreads / 32];
   auto* const v = reinterpret_cast<float*>(shared);
   begin_kernel();
-  const std::int32_t left = horizon - first;
+  const std::int32_t left = room.horizon - first;
   const auto lane = static_cast<std::int32_t>(blockIdx.x) / left;
   const std::int32_t step = first + static_cast<std::int32_t>(blockIdx.x) % left;
   if (lane >= source->lanes) return;
-  const float* const from = kept + (std::int64_t{lane} * horizon + step) * samples;
+  const Block& asked = source->blocks[block_of_lane(*source, lane)];
+  const std::int32_t samples = asked.samples;
+  if (step >= asked.horizon || samples == 0) return;
+  const float* const from = kept + (std::int64_t{lane} * room.horizon + step) * room.samples;
   const int thread = static_cast<int>(threadIdx.x);
   double sum = 0;
   int nan = 0;
@@ -408,13 +416,14 @@ __global__ void __launch_bounds__(kSortThreads)
   squares = sum_of_block(squares, scratch);
   const bool any_nan = __syncthreads_or(nan) != 0;
   sort_block(v, size);
-  float* const to = out + std::int64_t{blockIdx.x} * (2 + levels.most);
+  float* const to = out + std::int64_t{blockIdx.x} * (2 + levels.max);
   if (thread == 0) {
     to[0] = static_cast<float>(mean);
     to[1] = static_cast<float>(sqrt(squares / (static_cast<double>(samples) - 1)));
   }
-  for (std::int32_t i = thread; i < *levels.count; i += kSortThreads) {
-    to[2 + i] = any_nan ? nanf("") : interpolated(v, samples, static_cast<float>(levels.values[i]));
+  const double* const own_levels = levels.values + asked.level_first;
+  for (std::int32_t i = thread; i < asked.level_count; i += kSortThreads) {
+    to[2 + i] = any_nan ? nanf("") : interpolated(v, samples, static_cast<float>(own_levels[i]));
   }
 }
 
@@ -429,7 +438,7 @@ void exact_statistics(const Extent& batch, const PatchShape& shape, HeadOutput h
     const std::size_t bytes =
         sizeof(CellShared<kWarps>) +
         static_cast<std::size_t>(shape.components) * sizeof(Component) +
-        static_cast<std::size_t>(levels.most) * (sizeof(Level) + sizeof(double)) +
+        static_cast<std::size_t>(levels.max) * (sizeof(Level) + sizeof(double)) +
         static_cast<std::size_t>(shape.components) * rough::kRoom * sizeof(float);
     allow_shared_memory<exact_cells<kWarps>>(bytes);
     const bool is_early = head != HeadOutput::parameters && early.first != nullptr;
@@ -445,16 +454,14 @@ void exact_statistics(const Extent& batch, const PatchShape& shape, HeadOutput h
   }
 }
 
-void sample_statistics(const Extent& source, const float* kept, std::int32_t horizon,
-                       std::int32_t first, std::int32_t samples, const Levels& levels, float* out,
-                       const Stream& s) {
+void sample_statistics(const Extent& source, const float* kept, const KeptShape& room,
+                       std::int32_t first, const Levels& levels, float* out, const Stream& s) {
   int size = 2;
-  while (size < samples) size *= 2;
+  while (size < room.samples) size *= 2;
   const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(float);
   allow_shared_memory<sample_cells>(bytes);
-  launch(sample_cells, dim3(static_cast<unsigned>(source.lanes * (horizon - first))),
-         dim3(kSortThreads), bytes, s, source.live, kept, horizon, first, samples, size, levels,
-         out);
+  launch(sample_cells, dim3(static_cast<unsigned>(source.lanes * (room.horizon - first))),
+         dim3(kSortThreads), bytes, s, source.live, kept, room, first, size, levels, out);
 }
 
 }  // namespace toto::cuda

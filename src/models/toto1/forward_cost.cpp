@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/toto1/cost.h"
+#include "models/toto1/forward_cost.h"
 
 namespace toto {
 namespace {

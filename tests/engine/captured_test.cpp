@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forecasts that are recorded and played: the bits of the operations one by one, a recording for
-// each shape, and what the counters say of it. The device is the CPU (recording_backend.h).
+// Forecasts that are captured and replayed: the bits of the operations one by one, a graph for each
+// shape, and what the counters say of it. The device is the CPU (capturing_backend.h).
 #include <gmock/gmock.h>
 
-#include "support/recording_backend.h"
+#include "support/capturing_backend.h"
 #include "support/requests.h"
 
 namespace toto {
 namespace {
 
+using test::CapturingBackend;
 using test::expect_same;
 using test::many;
 using test::odd_model_on;
 using test::OwnedSeries;
-using test::RecordingBackend;
 using test::six_samples;
 using test::views;
 using test::wave;
@@ -22,25 +22,27 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-class Recorded : public testing::Test {
+constexpr std::size_t kTooLong = 65 * 8;  // a graph holds 64 patches
+
+class Captured : public testing::Test {
  protected:
-  std::shared_ptr<RecordingBackend> device_ = std::make_shared<RecordingBackend>();
+  std::shared_ptr<CapturingBackend> device_ = std::make_shared<CapturingBackend>();
   Model model_{odd_model_on(device_)};
   Model plain_{odd_model_on(make_backend({}))};  // operation by operation
 };
 
-TEST_F(Recorded, ForecastsHaveTheBitsOfOperationByOperation) {
+TEST_F(Captured, ForecastsHaveTheBitsOfOperationByOperation) {
   const auto owned = many(9);
-  Forecaster played(model_), expected(plain_);
+  Forecaster replayed(model_), expected(plain_);
   std::uint64_t calls = 0;
   const auto compare = [&](const ForecastOptions& o) {
-    const auto a = played.forecast(views(owned), o);
+    const auto a = replayed.forecast(views(owned), o);
     const auto b = expected.forecast(views(owned), o);
     for (std::size_t i = 0; i < owned.size(); ++i) {
       expect_same(a[i], b[i]);
       EXPECT_EQ(a[i].median, b[i].median);
     }
-    EXPECT_EQ(played.counters().graph_replays, ++calls);
+    EXPECT_EQ(replayed.counters().graph_replays, ++calls);
   };
   for (const std::size_t horizon : {3U, 8U, 20U, 27U}) {
     for (const QuantilesFrom from : {QuantilesFrom::automatic, QuantilesFrom::samples}) {
@@ -57,58 +59,59 @@ TEST_F(Recorded, ForecastsHaveTheBitsOfOperationByOperation) {
     o.mean_only = true;
     compare(o);
   }
-  EXPECT_EQ(played.counters().graph_fallbacks, 0U);
-  EXPECT_EQ(played.counters().splits, 0U);
+  EXPECT_EQ(replayed.counters().graph_fallbacks, 0U);
+  EXPECT_EQ(replayed.counters().splits, 0U);
 }
 
-TEST_F(Recorded, TrajectoriesInSeveralPassesAreTheSame) {
+TEST_F(Captured, TrajectoriesInSeveralPassesAreTheSame) {
   ForecasterOptions little;
   little.memory_limit = 1'000'000;
-  Forecaster played(model_, little), expected(plain_);
+  Forecaster replayed(model_, little), expected(plain_);
   const std::vector<OwnedSeries> owned = {wave(1, 60, 2)};
   ForecastOptions o = six_samples();
   o.num_samples = 500;
-  expect_same(played.forecast(views(owned), o).front(), expected.forecast(views(owned), o).front());
-  EXPECT_EQ(played.counters().graph_replays, 1U);
-  EXPECT_EQ(played.counters().graph_fallbacks, 0U);
-  EXPECT_LE(played.counters().working_bytes, little.memory_limit);
+  expect_same(replayed.forecast(views(owned), o).front(),
+              expected.forecast(views(owned), o).front());
+  EXPECT_EQ(replayed.counters().graph_replays, 1U);
+  EXPECT_EQ(replayed.counters().graph_fallbacks, 0U);
+  EXPECT_LE(replayed.counters().working_bytes, little.memory_limit);
   EXPECT_GT(expected.counters().working_bytes, little.memory_limit);
 }
 
-TEST_F(Recorded, CovariatesAreInjected) {
+TEST_F(Captured, CovariatesAreInjected) {
   test::expect_unknown_covariates_are_forecast(model_, six_samples());
   OwnedSeries known = wave(5, 50, 3);
   known.exogenous = 1;
   known.future.assign(20, 3.0F);
-  Forecaster played(model_), expected(plain_);
-  expect_same(played.forecast(views({known}), six_samples()).front(),
+  Forecaster replayed(model_), expected(plain_);
+  expect_same(replayed.forecast(views({known}), six_samples()).front(),
               expected.forecast(views({known}), six_samples()).front());
 }
 
-TEST_F(Recorded, AShapeIsRecordedOnce) {
-  Forecaster played(model_), expected(plain_);
+TEST_F(Captured, AShapeIsCapturedOnce) {
+  Forecaster replayed(model_), expected(plain_);
   const auto forecast = [&](const OwnedSeries& series, std::uint64_t seed) {
     ForecastOptions o = six_samples();
     o.seed = seed;
-    expect_same(played.forecast(views({series}), o).front(),
+    expect_same(replayed.forecast(views({series}), o).front(),
                 expected.forecast(views({series}), o).front());
   };
   forecast(wave(1, 64), 1);
-  const Counters first = played.counters();
+  const Counters first = replayed.counters();
   EXPECT_EQ(first.graph_captures, 1U);
   EXPECT_GT(first.graph_launches, 10U);
   // Other values, seeds, names, and lengths of the same bucket.
   forecast(wave(2, 64), 2);
   forecast(wave(3, 61), 3);
   forecast(wave(4, 57), 4);
-  EXPECT_EQ(played.counters().graph_captures, 1U);
-  EXPECT_EQ(played.counters().graph_replays, 4U);
-  EXPECT_EQ(played.counters().allocations, first.allocations);
+  EXPECT_EQ(replayed.counters().graph_captures, 1U);
+  EXPECT_EQ(replayed.counters().graph_replays, 4U);
+  EXPECT_EQ(replayed.counters().allocations, first.allocations);
   forecast(wave(5, 640), 5);
-  EXPECT_EQ(played.counters().graph_captures, 2U);
+  EXPECT_EQ(replayed.counters().graph_captures, 2U);
 }
 
-TEST_F(Recorded, NoMoreThanMaxPlansAreKept) {
+TEST_F(Captured, NoMoreThanMaxPlansAreKept) {
   std::vector<std::string> log;
   ForecasterOptions few;
   few.max_plans = 2;
@@ -130,12 +133,12 @@ TEST_F(Recorded, NoMoreThanMaxPlansAreKept) {
     EXPECT_THAT(log, Contains(HasSubstr("graph evicted")));
     EXPECT_EQ(forecast(7), 3U);
     EXPECT_EQ(forecast(6), 4U);
-    EXPECT_EQ(device_->mirrors(), 2 * 2);
+    EXPECT_EQ(device_->stagings(), 2 * 2);
   }
-  EXPECT_EQ(device_->mirrors(), 0);
+  EXPECT_EQ(device_->stagings(), 0);
 }
 
-TEST_F(Recorded, StrictCountersTellOfCapturesAndFallbacksAfterWarmUp) {
+TEST_F(Captured, StrictCountersTellOfCapturesAndFallbacksAfterWarmUp) {
   std::vector<std::string> told;
   ForecasterOptions strict;
   strict.strict_counters = true;
@@ -147,64 +150,85 @@ TEST_F(Recorded, StrictCountersTellOfCapturesAndFallbacksAfterWarmUp) {
   const std::vector<OwnedSeries> owned = {wave(1, 100)};
   (void)forecaster.forecast(views(owned), o);
   EXPECT_THAT(told, IsEmpty());
-  o.num_samples = 5;  // the same plan, another recording
+  o.num_samples = 5;  // the same plan, another graph
   (void)forecaster.forecast(views(owned), o);
   EXPECT_THAT(told, Contains(HasSubstr("after warm-up: 1 graph captures")));
   told.clear();
-  o.keep_parameters = true;
+  o.horizon = kTooLong;
   (void)forecaster.forecast(views(owned), o);
   EXPECT_THAT(told, Contains(HasSubstr("after warm-up: 1 graph fallbacks")));
 }
 
-TEST_F(Recorded, HostReadsAreOfOneForecaster) {
+TEST_F(Captured, HostReadsAreOfOneForecaster) {
   const std::vector<OwnedSeries> owned = {wave(1, 100)};
-  Forecaster recorded(model_), unrecorded(model_);
-  (void)recorded.forecast(views(owned), six_samples());
-  EXPECT_EQ(recorded.counters().host_reads, 0U);
-  ForecastOptions o = six_samples();
-  o.keep_parameters = true;
-  (void)unrecorded.forecast(views(owned), o);
-  EXPECT_GT(unrecorded.counters().host_reads, 0U);
-  (void)recorded.forecast(views(owned), six_samples());
-  EXPECT_EQ(recorded.counters().host_reads, 0U);
+  Forecaster captured(model_), executed(model_);
+  (void)captured.forecast(views(owned), six_samples());
+  EXPECT_EQ(captured.counters().host_reads, 0U);
+  (void)executed.forecast(views(owned), six_samples(kTooLong));
+  EXPECT_GT(executed.counters().host_reads, 0U);
+  (void)captured.forecast(views(owned), six_samples());
+  EXPECT_EQ(captured.counters().host_reads, 0U);
 }
 
-TEST_F(Recorded, WhatCannotBeRecordedHasTheSameBitsAndAReason) {
-  struct Case {
-    std::function<void(ForecastOptions&)> change;
-    const char* why;
-  };
-  const std::vector<Case> cases = {
-      {[](ForecastOptions& o) { o.keep_parameters = true; }, "parameters are kept"},
-      {[](ForecastOptions& o) { o.num_samples = 1001; }, "too many samples"},
-      {[](ForecastOptions& o) { o.horizon = 65 * 8; }, "too many patches"}};
+// Parameters, and so every aggregate of them, cost no graph.
+TEST_F(Captured, ParametersAreKeptInTheGraph) {
   const auto owned = many(3);
-  for (const Case& c : cases) {
-    std::vector<std::string> log;
-    ForecasterOptions logged;
-    logged.plan_log = [&](std::string_view line) { log.emplace_back(line); };
-    Forecaster forecaster(model_, logged), expected(plain_);
-    ForecastOptions o = six_samples();
-    c.change(o);
-    const auto a = forecaster.forecast(views(owned), o);
-    const auto b = expected.forecast(views(owned), o);
-    for (std::size_t i = 0; i < owned.size(); ++i) expect_same(a[i], b[i]);
-    EXPECT_GT(forecaster.counters().graph_fallbacks, 0U) << c.why;
-    EXPECT_EQ(forecaster.counters().graph_captures, 0U) << c.why;
-    EXPECT_THAT(log, Contains(HasSubstr(c.why)));
+  Forecaster captured(model_), expected(plain_);
+  ForecastOptions o = six_samples(20);
+  o.keep_parameters = true;
+  const auto a = captured.forecast(views(owned), o);
+  const auto b = expected.forecast(views(owned), o);
+  for (std::size_t i = 0; i < owned.size(); ++i) {
+    expect_same(a[i], b[i]);
+    EXPECT_FALSE(a[i].parameters.df.empty());
+    EXPECT_EQ(a[i].parameters.df, b[i].parameters.df);
+    EXPECT_EQ(a[i].parameters.loc, b[i].parameters.loc);
+    EXPECT_EQ(a[i].parameters.scale, b[i].parameters.scale);
+    EXPECT_EQ(a[i].parameters.probability, b[i].parameters.probability);
+    EXPECT_EQ(a[i].parameters.affine_loc, b[i].parameters.affine_loc);
+    EXPECT_EQ(a[i].parameters.affine_scale, b[i].parameters.affine_scale);
   }
+  EXPECT_EQ(captured.counters().graph_captures, 1U);
+  EXPECT_EQ(captured.counters().graph_fallbacks, 0U);
 }
 
-// Recordings of other shapes are given up before trajectories are split, whichever of a recording's
-// two allocations finds no memory.
-TEST_F(Recorded, WithoutMemoryForOneMoreTheOthersGo) {
+// More samples than the device can put in order are put in order by the host.
+TEST_F(Captured, StatisticsThatTheDeviceCannotFormAreTheHosts) {
+  const auto owned = many(3);
+  Forecaster captured(model_), expected(plain_);
+  ForecastOptions o = six_samples();
+  o.num_samples = 1001;
+  const auto a = captured.forecast(views(owned), o);
+  const auto b = expected.forecast(views(owned), o);
+  for (std::size_t i = 0; i < owned.size(); ++i) expect_same(a[i], b[i]);
+  EXPECT_EQ(captured.counters().graph_fallbacks, 0U);
+}
+
+TEST_F(Captured, WhatCannotBeCapturedHasTheSameBitsAndAReason) {
+  const auto owned = many(3);
+  std::vector<std::string> log;
+  ForecasterOptions logged;
+  logged.plan_log = [&](std::string_view line) { log.emplace_back(line); };
+  Forecaster forecaster(model_, logged), expected(plain_);
+  const ForecastOptions o = six_samples(kTooLong);
+  const auto a = forecaster.forecast(views(owned), o);
+  const auto b = expected.forecast(views(owned), o);
+  for (std::size_t i = 0; i < owned.size(); ++i) expect_same(a[i], b[i]);
+  EXPECT_GT(forecaster.counters().graph_fallbacks, 0U);
+  EXPECT_EQ(forecaster.counters().graph_captures, 0U);
+  EXPECT_THAT(log, Contains(HasSubstr("too many patches")));
+}
+
+// Graphs of other shapes are given up before trajectories are split, whichever of a graph's two
+// staging buffers finds no memory.
+TEST_F(Captured, WithoutMemoryForOneMoreTheOthersGo) {
   for (const int most : {2, 3}) {
     Forecaster forecaster(model_), expected(plain_);
     const std::vector<OwnedSeries> first = {wave(1, 640)}, second = {wave(2, 64)};
     (void)forecaster.forecast(views(first), six_samples());
     int refused = 0;
-    device_->on_mirror = [&] {
-      if (device_->mirrors() < most) return;
+    device_->on_staging = [&] {
+      if (device_->stagings() < most) return;
       ++refused;
       throw std::bad_alloc();
     };
@@ -212,29 +236,29 @@ TEST_F(Recorded, WithoutMemoryForOneMoreTheOthersGo) {
                 expected.forecast(views(second), six_samples()).front());
     EXPECT_EQ(refused, 1);
     EXPECT_EQ(forecaster.counters().graph_captures, 2U);
-    EXPECT_EQ(device_->mirrors(), 2);
+    EXPECT_EQ(device_->stagings(), 2);
     expect_same(forecaster.forecast(views(first), six_samples()).front(),
                 expected.forecast(views(first), six_samples()).front());
     EXPECT_EQ(refused, 2);
     EXPECT_EQ(forecaster.counters().graph_captures, 3U);
     EXPECT_EQ(forecaster.counters().splits, 0U);
     EXPECT_EQ(forecaster.counters().graph_fallbacks, 0U);
-    device_->on_mirror = {};
+    device_->on_staging = {};
   }
 }
 
-TEST_F(Recorded, WhatFailsWhileItIsPlayedIsAnErrorAndNotTheEnd) {
+TEST_F(Captured, WhatFailsWhileItIsPlayedIsAnErrorAndNotTheEnd) {
   Forecaster forecaster(model_);
   const std::vector<OwnedSeries> owned = {wave(1, 64)};
   const auto before = forecaster.forecast(views(owned), six_samples()).front();
-  device_->on_play = [] { throw Error(ExitStatus::internal, "device_failed", "it has stopped"); };
+  device_->on_replay = [] { throw Error(ExitStatus::internal, "device_failed", "it has stopped"); };
   try {
     (void)forecaster.forecast(views(owned), six_samples());
-    FAIL() << "nothing was played";
+    FAIL() << "nothing was replayed";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "device_failed");
   }
-  device_->on_play = {};
+  device_->on_replay = {};
   expect_same(forecaster.forecast(views(owned), six_samples()).front(), before);
   EXPECT_EQ(forecaster.counters().graph_captures, 1U);
 }

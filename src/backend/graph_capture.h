@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a backend offers that can capture a whole forecast once and replay it: on a GPU, one graph
+// launch for each forecast.
+//
+// Operations that are called between begin() and end() are captured, not carried out. What changes
+// from forecast to forecast (counts, blocks, ids, values, seeds, levels) they read from a staging
+// buffer that the graph copies to the device first. So a graph is never patched.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "backend/backend.h"
+
+namespace toto {
+
+/// Results that kernels write straight to the host side of a staging buffer: of each of `cells`
+/// records, `stride` floats apart, the first `used` floats.
+struct HostResult {
+  float* first = nullptr;
+  std::size_t cells = 0, stride = 0, used = 0;
+};
+
+class GraphCapture {
+ public:
+  virtual ~GraphCapture() = default;
+
+  /// A captured forecast. Destroyed before the backend.
+  class Graph {
+   public:
+    Graph() = default;
+    virtual ~Graph() = default;
+    Graph(const Graph&) = delete;
+    Graph& operator=(const Graph&) = delete;
+    [[nodiscard]] virtual std::size_t launches() const = 0;  // kernels in it
+  };
+  virtual void begin() = 0;
+  [[nodiscard]] virtual std::unique_ptr<Graph> end() = 0;
+  /// Gives up a capture that has begun.
+  virtual void abandon() noexcept = 0;
+  /// Replays a graph and waits for its end. If it is not to be `timed` and there are `results`, it
+  /// waits for those instead, which are there sooner: then they are all that the graph writes to
+  /// the host. Throws Error device_failed (70). Returns, if `timed`, the seconds between its first
+  /// and its last operation, by the device's clock.
+  virtual double replay(const Graph& graph, bool timed, std::span<const HostResult> results) = 0;
+};
+
+}  // namespace toto

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/forecast_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "statistics/statistics.h"
+
+namespace toto {
+
+ForecastWriter::ForecastWriter(const Network& net)
+    : net_(net), components_(static_cast<std::size_t>(net.components())) {}
+
+bool ForecastWriter::exact_on_host() const {
+  return net_.components() > net_.backend().statistics_limits().components;
+}
+
+std::size_t ForecastWriter::exact_steps(const ForecastOptions& options) const {
+  if (options.quantiles_from != QuantilesFrom::automatic && !options.mean_only) return 0;
+  return static_cast<std::size_t>(net_.exact_steps(static_cast<std::int32_t>(options.horizon)));
+}
+
+Generation ForecastWriter::generation_of(const ForecastOptions& options) const {
+  Generation g;
+  g.mean = options.mean_only;
+  g.cached = options.decode == Decode::cached;
+  // Of a mean alone there are no statistics: its one trajectory is it.
+  g.exact = !options.mean_only && options.quantiles_from == QuantilesFrom::automatic;
+  g.samples = options.keep_samples || options.mean_only;
+  g.parameters = options.keep_parameters || (g.exact && exact_on_host());
+  if (exact_on_host()) g.exact = false;
+  g.align = options.align;
+  g.time_device = options.time_device;
+  return g;
+}
+
+bool ForecastWriter::alike(const ForecastOptions& a, const ForecastOptions& b) {
+  return a.mean_only == b.mean_only && a.decode == b.decode &&
+         a.quantiles_from == b.quantiles_from && a.keep_samples == b.keep_samples &&
+         a.keep_parameters == b.keep_parameters && a.align == b.align &&
+         a.time_device == b.time_device;
+}
+
+const AskedLevels& ForecastWriter::levels_of(const ForecastOptions& options) {
+  for (std::size_t i = 0; i < levels_used_; ++i) {
+    if (levels_[i].options == &options) return levels_[i];
+  }
+  if (levels_used_ == levels_.size()) levels_.emplace_back();
+  AskedLevels& levels = levels_[levels_used_++];
+  levels.options = &options;
+  levels.asked.assign(options.levels.begin(), options.levels.end());
+  std::sort(levels.asked.begin(), levels.asked.end());
+  levels.asked.erase(std::unique(levels.asked.begin(), levels.asked.end()), levels.asked.end());
+  // The median is always wanted; it takes its place among the ascending levels.
+  levels.wide = levels.asked;
+  const auto at = std::lower_bound(levels.wide.begin(), levels.wide.end(), 0.5);
+  levels.median_at = static_cast<std::size_t>(at - levels.wide.begin());
+  if (at == levels.wide.end() || *at != 0.5) levels.wide.insert(at, 0.5);
+  return levels;
+}
+
+void ForecastWriter::start(std::span<const ForecastJob> jobs,
+                           std::vector<SeriesRequest>& requests) {
+  jobs_ = jobs;
+  levels_used_ = 0;
+  // Spans into levels_ must stay: room for as many as there can be.
+  if (levels_.size() < jobs.size()) levels_.resize(jobs.size());
+  requests.clear();
+  for (const ForecastJob& job : jobs) {
+    const ForecastOptions& options = *job.options;
+    const AskedLevels& levels = levels_of(options);
+    SeriesRequest r;
+    r.series = job.series;
+    r.horizon = options.horizon;
+    r.seed = options.seed;
+    r.levels = levels.wide;
+    if (options.mean_only) {
+      r.trajectories = 1;
+    } else if (exact_steps(options) < options.horizon || options.keep_samples) {
+      r.trajectories = static_cast<std::int32_t>(options.num_samples);
+    }
+    requests.push_back(r);
+    prepare(job, levels);
+  }
+}
+
+/// Sizes of an answer.
+void ForecastWriter::prepare(const ForecastJob& job, const AskedLevels& levels) const {
+  const ForecastOptions& options = *job.options;
+  Forecast& f = *job.out;
+  const std::size_t cells = job.series->variates * options.horizon;
+  f.id.assign(job.series->id);
+  f.variates = job.series->variates;
+  f.horizon = options.horizon;
+  f.exact_steps = exact_steps(options);
+  const bool drawn =
+      !options.mean_only && (f.exact_steps < options.horizon || options.keep_samples);
+  f.num_samples = drawn ? options.num_samples : 0;
+  f.mean.assign(cells, 0.0F);
+  f.levels.assign(levels.asked.begin(), levels.asked.end());
+  const std::size_t spread = options.mean_only ? 0 : cells;
+  f.median.assign(spread, 0.0F);
+  f.std.assign(spread, 0.0F);
+  f.quantiles.assign(spread * levels.asked.size(), 0.0F);
+  f.samples.assign(options.keep_samples ? f.num_samples * cells : 0, 0.0F);
+  const std::size_t kept = options.keep_parameters ? cells : 0;
+  Parameters& p = f.parameters;
+  p.components = options.keep_parameters ? components_ : 0;
+  for (std::vector<double>* part : {&p.df, &p.loc, &p.scale, &p.probability}) {
+    part->assign(kept * components_, 0.0);
+  }
+  p.affine_loc.assign(kept, 0.0);
+  p.affine_scale.assign(kept, 0.0);
+}
+
+/// mean, deviation, quantiles of `wide`. Exact quantiles ascend but for rounding.
+void ForecastWriter::put_step(const AskedLevels& levels, Forecast& f, std::size_t cell,
+                              std::span<const float> step, bool exact) const {
+  const std::size_t cells = f.variates * f.horizon;
+  f.mean[cell] = step[0];
+  f.std[cell] = step[1];
+  const bool extra = levels.wide.size() != levels.asked.size();  // the median was not asked for
+  std::size_t level = 0;
+  float value = step[2];
+  for (std::size_t i = 0; i < levels.wide.size(); ++i) {
+    if (!exact || !(step[2 + i] < value)) value = step[2 + i];
+    if (i == levels.median_at) f.median[cell] = value;
+    if (extra && i == levels.median_at) continue;
+    f.quantiles[level++ * cells + cell] = value;
+  }
+}
+
+void ForecastWriter::results(const SeriesResults& r) {
+  const ForecastJob& job = jobs_[r.request];
+  const ForecastOptions& options = *job.options;
+  const AskedLevels& levels = levels_of(options);
+  Forecast& f = *job.out;
+  if (!options.mean_only) {
+    for (std::size_t v = 0; v < f.variates; ++v) {
+      for (std::size_t t = 0; t < f.horizon; ++t) {
+        const std::size_t cell = v * f.horizon + t;
+        if (t < f.exact_steps && !r.exact.empty()) {
+          put_step(levels, f, cell, r.exact.subspan((v * r.exact_steps + t) * r.stride, r.stride),
+                   true);
+        } else if (t >= f.exact_steps && !r.sampled.empty()) {
+          const std::size_t later = v * (r.horizon - r.exact_steps) + t - r.exact_steps;
+          put_step(levels, f, cell, r.sampled.subspan(later * r.stride, r.stride), false);
+        }
+      }
+    }
+    if (r.exact.empty() && f.exact_steps > 0) exact_from_parameters(r, levels, f);
+    if (r.sampled.empty() && f.exact_steps < f.horizon) sampled_from_samples(r, levels, f);
+  }
+  if (!r.samples.empty()) put_samples(r, options, f);
+  if (options.keep_parameters) put_parameters(r, f);
+  put_covariates(job, f);
+  check_finite(f);
+}
+
+void ForecastWriter::put_samples(const SeriesResults& r, const ForecastOptions& options,
+                                 Forecast& f) const {
+  if (!options.mean_only && !options.keep_samples) return;
+  float* const all = options.mean_only ? f.mean.data() : f.samples.data();
+  const std::size_t count = options.mean_only ? 1 : f.num_samples;
+  const std::size_t cells = f.variates * f.horizon;
+  for (std::size_t v = 0; v < f.variates; ++v) {
+    for (std::size_t t = 0; t < f.horizon; ++t) {
+      const float* const from = r.samples.data() + (v * r.horizon + t) * r.trajectories;
+      for (std::size_t n = 0; n < count; ++n) all[n * cells + v * f.horizon + t] = from[n];
+    }
+  }
+}
+
+void ForecastWriter::put_parameters(const SeriesResults& r, Forecast& f) const {
+  const std::size_t k = components_;
+  Parameters& p = f.parameters;
+  for (std::size_t v = 0; v < f.variates; ++v) {
+    for (std::size_t t = 0; t < f.horizon; ++t) {
+      const std::size_t cell = v * f.horizon + t;
+      const float* from = r.parameters.data() + (v * r.horizon + t) * r.parameter_floats;
+      for (std::vector<double>* part : {&p.df, &p.loc, &p.scale, &p.probability}) {
+        std::copy_n(from, k, part->begin() + static_cast<std::ptrdiff_t>(cell * k));
+        from += k;
+      }
+      p.affine_loc[cell] = from[0];
+      p.affine_scale[cell] = from[1];
+    }
+  }
+}
+
+void ForecastWriter::exact_from_parameters(const SeriesResults& r, const AskedLevels& levels,
+                                           Forecast& f) {
+  const std::size_t k = components_;
+  if (wide_.size() != 4 * k) mixture_ = Mixture(k);
+  wide_.resize(4 * k);
+  found_.resize(levels.wide.size());
+  step_.resize(2 + levels.wide.size());
+  const std::span<const double> all(wide_);
+  for (std::size_t v = 0; v < f.variates; ++v) {
+    for (std::size_t t = 0; t < f.exact_steps; ++t) {
+      const float* const from = r.parameters.data() + (v * r.horizon + t) * r.parameter_floats;
+      std::copy_n(from, 4 * k, wide_.begin());
+      mixture_.assign(all.subspan(0, k), all.subspan(k, k), all.subspan(2 * k, k),
+                      all.subspan(3 * k, k));
+      const double loc = from[4 * k];
+      const double scale = from[4 * k + 1];
+      mixture_.quantiles(levels.wide, found_);
+      step_[0] = static_cast<float>(mixture_.mean() * scale + loc);
+      step_[1] = static_cast<float>(std::sqrt(mixture_.variance()) * scale);
+      for (std::size_t i = 0; i < found_.size(); ++i) {
+        step_[2 + i] = static_cast<float>(found_[i] * scale + loc);
+      }
+      put_step(levels, f, v * f.horizon + t, step_, true);
+    }
+  }
+}
+
+void ForecastWriter::sampled_from_samples(const SeriesResults& r, const AskedLevels& levels,
+                                          Forecast& f) {
+  column_.resize(f.num_samples);
+  step_.resize(2 + levels.wide.size());
+  for (std::size_t v = 0; v < f.variates; ++v) {
+    for (std::size_t t = f.exact_steps; t < f.horizon; ++t) {
+      const Samples samples{r.samples.data() + (v * r.horizon + t) * r.trajectories, f.num_samples,
+                            1};
+      step_[0] = sample_mean(samples);
+      step_[1] = sample_std(samples);
+      const std::span<const float> sorted = sort_samples(samples, column_);
+      for (std::size_t i = 0; i < levels.wide.size(); ++i) {
+        step_[2 + i] = interpolated_quantile(sorted, static_cast<float>(levels.wide[i]));
+      }
+      put_step(levels, f, v * f.horizon + t, step_, false);
+    }
+  }
+}
+
+/// Known covariates are what they are, at every level (spec A11.3).
+void ForecastWriter::put_covariates(const ForecastJob& job, Forecast& f) {
+  const Series& series = *job.series;
+  if (series.future_exogenous.empty()) return;
+  const std::size_t cells = f.variates * f.horizon;
+  const std::size_t first = (f.variates - series.exogenous) * f.horizon;
+  for (std::size_t i = 0; i < series.exogenous * f.horizon; ++i) {
+    const float value = series.future_exogenous[i];
+    f.mean[first + i] = value;
+    if (job.options->mean_only) continue;
+    f.median[first + i] = value;
+    f.std[first + i] = 0.0F;
+    for (std::size_t level = 0; level < f.levels.size(); ++level) {
+      f.quantiles[level * cells + first + i] = value;
+    }
+  }
+}
+
+void ForecastWriter::check_finite(const Forecast& f) {
+  for (const std::vector<float>* part : {&f.mean, &f.median, &f.quantiles}) {
+    const auto bad =
+        std::find_if(part->begin(), part->end(), [](float x) { return !std::isfinite(x); });
+    if (bad == part->end()) continue;
+    const auto cell = static_cast<std::size_t>(bad - part->begin()) % f.mean.size();
+    throw Error(ExitStatus::internal, "nonfinite_forecast",
+                fmt::format("variate {}, step {} is not a finite number", cell / f.horizon,
+                            cell % f.horizon),
+                fmt::format("series '{}'", f.id),
+                "values near the float32 limit cannot be forecast; rescale them");
+  }
+}
+
+void ForecastWriter::progress(std::size_t done, std::size_t total) {
+  for (const ForecastJob& job : jobs_) {
+    if (!job.options->progress) continue;
+    if (!job.options->progress(done, total)) {
+      throw Error(ExitStatus::interrupted, "interrupted", "stopped before it was done");
+    }
+    return;  // the jobs of a call have one caller
+  }
+}
+
+}  // namespace toto

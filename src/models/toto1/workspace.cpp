@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/toto1/workspace.h"
+
+#include <algorithm>
+
+namespace toto {
+namespace {
+
+/// Offsets of the tables.
+struct Tables {
+  std::size_t cosine, sine, factor, ones, bytes;
+  Tables(const Toto1& net, const Capacity& c) {
+    const std::size_t element = net.backend().element_size();
+    const auto each = static_cast<std::size_t>(c.of[kPositions]) *
+                      static_cast<std::size_t>(net.config().head_dim() / 2) * element;
+    Offsets offsets;
+    cosine = offsets.take(each);
+    sine = offsets.take(each);
+    factor = offsets.take(2 * each);
+    ones = offsets.take(static_cast<std::size_t>(c.of[kLanes] * net.patch()));
+    bytes = offsets.used();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Toto1Workspace> lay_out(const Toto1& net, const Capacity& c, std::byte* base) {
+  const auto element = static_cast<std::int64_t>(net.backend().element_size());
+  const Toto1Config& config = net.config();
+  const std::int64_t patch = config.patch_size;
+  const std::int64_t width = config.embed_dim;
+  const std::int64_t params = patch * 4 * config.components;
+  const std::int64_t rows = c.of[kRows];
+  const std::int64_t lanes = c.of[kLanes];
+  const std::int64_t context_lanes = c.of[kContextLanes];
+  Pieces pieces(base);
+  const auto values = [&](std::int64_t count) { return pieces.take(count * element); };
+
+  auto w = std::make_unique<Toto1Workspace>();
+  w->capacity = c;
+  w->x = values(element == sizeof(float) ? 0 : rows * patch);
+  w->loc = values(rows * patch);
+  w->scale = values(rows * patch);
+  w->act.scaled = values(rows * patch);
+  w->act.hidden = values(rows * width);
+  w->act.normed = values(rows * (width + 1));
+  w->act.qkv = values(rows * 3 * width);
+  w->act.attended = values(rows * width);
+  w->act.gated = values(rows * config.mlp_hidden_dim);
+  w->act.last = values(lanes * width);
+  if (!net.execution().fold_head) w->act.unembedded = values(lanes * patch * width);
+  w->act.params = values(lanes * params);
+  w->lane_loc = values(lanes * patch);
+  w->lane_scale = values(lanes * patch);
+  w->y = values(lanes * patch);
+  w->context_params = values(context_lanes * params);
+  w->context_loc = values(context_lanes * patch);
+  w->context_scale = values(context_lanes * patch);
+  const auto state_bytes = static_cast<std::int64_t>(sizeof(ScalerState));
+  w->context_state = reinterpret_cast<ScalerState*>(pieces.take(context_lanes * state_bytes));
+  w->state = reinterpret_cast<ScalerState*>(pieces.take(lanes * state_bytes));
+  for (std::int32_t i = 0; i < net.time_layers(); ++i) {
+    if (i > 0 && c.of[kDecodes] == 0) {
+      w->kv.push_back(w->kv.front());
+      continue;
+    }
+    void* const keys = values(c.of[kKvElements]);
+    w->kv.push_back({keys, values(c.of[kKvElements])});
+  }
+  w->bytes = pieces.used();
+  return w;
+}
+
+Capacity toto1_tables_of(const Capacity& capacity) {
+  Capacity tables;
+  tables.of[kPositions] = capacity.of[kPositions];
+  tables.of[kLanes] = capacity.of[kLanes];
+  return tables;
+}
+
+std::size_t toto1_table_bytes(const Toto1& net, const Capacity& tables_for) {
+  return Tables(net, tables_for).bytes;
+}
+
+void fill_toto1_tables(const Toto1& net, const Capacity& tables_for, std::byte* tables) {
+  const Tables at(net, tables_for);
+  const Backend& be = net.backend();
+  const RotaryTables rotary =
+      rotary_tables(static_cast<std::int32_t>(tables_for.of[kPositions]), net.config().head_dim());
+  be.upload(std::span<const double>(rotary.cosine), tables + at.cosine);
+  be.upload(std::span<const double>(rotary.sine), tables + at.sine);
+  be.upload(std::span<const double>(rotary.factor), tables + at.factor);
+  const std::vector<std::uint8_t> ones(
+      static_cast<std::size_t>(tables_for.of[kLanes] * net.patch()), 1);
+  be.upload_bytes(ones, tables + at.ones);
+}
+
+void place_toto1_tables(const Toto1& net, const Capacity& tables_for, std::byte* tables,
+                        Toto1Workspace& workspace) {
+  if (tables == nullptr) return;
+  const Tables at(net, tables_for);
+  workspace.rotary = {tables + at.cosine, tables + at.sine, tables + at.factor,
+                      static_cast<std::int32_t>(tables_for.of[kPositions])};
+  workspace.ones = reinterpret_cast<const std::uint8_t*>(tables + at.ones);
+}
+
+}  // namespace toto

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU as a device that captures: between begin() and end() operations are kept as they are
+// called, and carried out when the graph is replayed, on batches that are read then. The two sides
+// of a staging buffer are apart, so that what is not copied is not there.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "backend/batch_image.h"
+#include "backend/graph_capture.h"
+#include "models/backend_choice.h"
+#include "support/faulty_backend.h"
+
+namespace toto::test {
+
+class CapturingBackend final : public FaultyBackend, public GraphCapture {
+  using Base = FaultyBackend;
+
+ public:
+  CapturingBackend() : Base(make_backend({}), {}) {}
+
+  std::function<void()> on_staging;  // called before memory for inputs or results is allocated
+  std::function<void()> on_replay;
+  /// Staging buffers that there are.
+  [[nodiscard]] int stagings() const { return stagings_; }
+
+  // --- the operations of the seam ---
+
+  void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
+             ScalerState* state, const ScalerOutputs& to) const override {
+    take([=, this] { Base::scale(now(batch), spec, x, mask, state, to); });
+  }
+  void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
+                    ScalerState* to) const override {
+    take([=, this] { Base::repeat_state(now(source), now(batch), from, to); });
+  }
+  void linear(const Matrix& w, const void* x, void* y, Rows rows,
+              Epilogue epilogue) const override {
+    take([=, this] { Base::linear(w, x, y, now(rows), epilogue); });
+  }
+  void rms_norm(const void* x, const void* scale, void* y, Rows rows,
+                std::int32_t dim) const override {
+    take([=, this] { Base::rms_norm(x, scale, y, now(rows), dim); });
+  }
+  void set_labels(const Batch& batch, const void* labels, void* hidden,
+                  std::int32_t dim) const override {
+    take([=, this] { Base::set_labels(now(batch), labels, hidden, dim); });
+  }
+  void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
+                     std::int32_t heads, std::int32_t d) const override {
+    take([=, this] { Base::rotary_append(now(batch), rotary, qkv, kv, heads, d); });
+  }
+  void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
+                      std::int32_t heads, std::int32_t d, bool last_only) const override {
+    take([=, this] { Base::time_attention(now(batch), qkv, kv, out, heads, d, last_only); });
+  }
+  void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
+                         std::int32_t d) const override {
+    take([=, this] { Base::variate_attention(now(batch), qkv, out, heads, d); });
+  }
+  void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override {
+    take([=, this] { Base::gather_last(now(batch), x, y, dim); });
+  }
+  void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const override {
+    take([=, this] { Base::distribution(raw, now(rows), components, mixture); });
+  }
+  void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    const void* params, const void* loc, const void* scale,
+                    void* y) const override {
+    take([=, this, from = copy(shared)] {
+      const Batch source = from ? now(*from) : Batch{};
+      Base::predict_mean(now(batch), from ? &source : nullptr, shape, params, loc, scale, y);
+    });
+  }
+  void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
+                    const void* params, const void* loc, const void* scale,
+                    void* y) const override {
+    take([=, this, from = copy(shared)] {
+      const Batch source = from ? now(*from) : Batch{};
+      Base::predict_draw(now(batch), from ? &source : nullptr, shape, params, loc, scale, y);
+    });
+  }
+  void inject(const Batch& batch, const PatchShape& shape, const float* covariates,
+              void* y) const override {
+    take([=, this] { Base::inject(now(batch), shape, covariates, y); });
+  }
+  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
+            float* kept, const KeptShape& room) const override {
+    take([=, this] { Base::keep(now(batch), now(source), shape, y, kept, room); });
+  }
+  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
+                        const void* loc, const void* scale, const Levels& levels,
+                        float* out) const override {
+    take([=, this] {
+      Base::exact_statistics(now(batch), shape, head, params, loc, scale, levels, out);
+    });
+  }
+  void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
+                         std::int32_t first, const Levels& levels, float* out) const override {
+    take([=, this] { Base::sample_statistics(now(source), kept, room, first, levels, out); });
+  }
+  void keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
+                       const void* params, const void* loc, const void* scale, float* out,
+                       std::int32_t horizon) const override {
+    take([=, this] {
+      Base::keep_parameters(now(batch), now(source), shape, params, loc, scale, out, horizon);
+    });
+  }
+  [[nodiscard]] StatisticsLimits statistics_limits() const override { return {1000, 32}; }
+  void upload(std::span<const double> from, void* to) const override {
+    EXPECT_FALSE(capturing_) << "it would not be in the graph";
+    Base::upload(from, to);
+  }
+  void upload(std::span<const float> from, void* to) const override {
+    EXPECT_FALSE(capturing_) << "it would not be in the graph";
+    Base::upload(from, to);
+  }
+  void download(const void* from, std::span<double> to) const override {
+    EXPECT_FALSE(capturing_) << "there is nothing to read yet";
+    ++reads_;
+    Base::download(from, to);
+  }
+  [[nodiscard]] std::uint64_t host_reads() const override { return reads_; }
+
+  // --- staging ---
+
+  [[nodiscard]] Staging allocate_staging(std::size_t bytes) override {
+    if (on_staging) on_staging();
+    ++stagings_;
+    return {side(bytes), side(bytes), bytes};
+  }
+  void release_staging(const Staging& staging) noexcept override {
+    if (staging.host == nullptr) return;
+    --stagings_;
+    operator delete(staging.host, kAlignment);
+    operator delete(staging.device, kAlignment);
+  }
+  [[nodiscard]] bool reads_device_batches() const override { return true; }
+  void copy_in(const Staging& staging, std::size_t offset, std::size_t bytes) override {
+    take([=] { std::memcpy(staging.device + offset, staging.host + offset, bytes); });
+  }
+  void copy_out(const Staging& staging, std::size_t bytes) override {
+    take([=] { std::memcpy(staging.host, staging.device, bytes); });
+  }
+  void copy_in_and_scale(const Staging& staging, std::size_t bytes, const Batch& batch,
+                         const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
+                         void* /*scratch*/, ScalerState* state, const ScalerOutputs& to) override {
+    copy_in(staging, 0, bytes);
+    scale(batch, spec, x, mask, state, to);
+  }
+  [[nodiscard]] std::byte* results(const Staging& staging, std::size_t bytes) const override {
+    return bytes < 4096 ? staging.host : staging.device;
+  }
+  void synchronise() const override {
+    EXPECT_FALSE(capturing_);
+    ++reads_;
+  }
+
+  // --- capture ---
+
+  [[nodiscard]] GraphCapture* capture() override { return this; }
+  void begin() override {
+    capturing_ = true;
+    operations_.clear();
+  }
+  [[nodiscard]] std::unique_ptr<Graph> end() override {
+    capturing_ = false;
+    return std::make_unique<Operations>(std::move(operations_));
+  }
+  void abandon() noexcept override {
+    capturing_ = false;
+    operations_.clear();
+  }
+  double replay(const Graph& graph, bool timed, std::span<const HostResult> results) override {
+    if (on_replay) on_replay();
+    const auto for_each_word = [&](const auto& visit) {
+      for (const HostResult& r : results) {
+        for (std::size_t i = 0; i < r.cells * r.used; ++i) {
+          visit(r.first[i / r.used * r.stride + i % r.used]);
+        }
+      }
+    };
+    static constexpr std::uint32_t kUnwritten = 0xFFFFFFFFU;
+    for_each_word([](float& word) { word = std::bit_cast<float>(kUnwritten); });
+    for (const auto& operation : static_cast<const Operations&>(graph).all) operation();
+    for_each_word([](float word) { EXPECT_NE(std::bit_cast<std::uint32_t>(word), kUnwritten); });
+    return timed ? 1e-6 : 0;
+  }
+
+ private:
+  using Operation = std::function<void()>;
+  struct Operations final : Graph {
+    explicit Operations(std::vector<Operation> taken) : all(std::move(taken)) {}
+    [[nodiscard]] std::size_t launches() const override { return all.size(); }
+    std::vector<Operation> all;
+  };
+  static constexpr std::align_val_t kAlignment{256};
+
+  static std::byte* side(std::size_t bytes) {
+    auto* const memory = static_cast<std::byte*>(operator new(bytes, kAlignment));
+    std::memset(memory, 0, bytes);
+    return memory;
+  }
+  /// The batch as it is when an operation is carried out: always a device batch, whose counts are
+  /// upper bounds.
+  static Batch now(const Batch& b) {
+    EXPECT_NE(b.live, nullptr);
+    const LiveBatch& live = *b.live;
+    EXPECT_TRUE(live.count <= b.count && live.rows <= b.rows && live.lanes <= b.lanes);
+    return {live.blocks, live.ids, live.count, live.rows, live.lanes};
+  }
+  static Rows now(const Rows& rows) {
+    if (rows.live == nullptr) return rows;  // of an operation that has no batch
+    EXPECT_LE(*rows.live * rows.times, rows.count);
+    return Rows(*rows.live * rows.times);
+  }
+  static std::optional<Batch> copy(const Batch* batch) {
+    return batch == nullptr ? std::nullopt : std::optional<Batch>(*batch);
+  }
+  /// Carries an operation out, or keeps it.
+  void take(Operation operation) const {
+    if (capturing_) {
+      operations_.push_back(std::move(operation));
+    } else {
+      operation();
+    }
+  }
+
+  bool capturing_ = false;
+  mutable std::vector<Operation> operations_;
+  mutable std::uint64_t reads_ = 0;
+  int stagings_ = 0;
+};
+
+}  // namespace toto::test
