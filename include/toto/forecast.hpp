@@ -157,8 +157,8 @@ struct WarmupShape {
 /// invalid_warmup.
 std::vector<WarmupShape> parse_warmup(std::string_view text);
 
-/// Turns series into forecasts. Not thread-safe; make one per thread, they share the model.
-///
+/// Turns series into forecasts. Not thread-safe: one for each thread. Forecasts of one model take
+/// turns, so threads make nothing faster; toto::Service computes their requests together.
 /// A forecast's bits depend on the model, the series, the options and the seed; never on the other
 /// series of the batch or their order. Draws are addressed by (seed, id, variate, sample, step), so
 /// asking for more samples or adding series changes no other number.

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a service costs: the rate of many requests from eight threads beside one large batch of the
+// same series, and the time that one request waits for an idle device. Synthetic weights of the
+// published architecture. The two take turns; figures are medians.
+//
+//   bench_service [--rounds N] [--series N] [--device cpu|cuda]
+#include "toto/service.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::size_t kContext = 512, kThreads = 8;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> all) {
+  std::sort(all.begin(), all.end());
+  return all[all.size() / 2];
+}
+
+struct Inputs {
+  explicit Inputs(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      ids.push_back("series-" + std::to_string(i));
+      auto& all = values.emplace_back();
+      for (std::size_t t = 0; t < kContext; ++t) {
+        all.push_back(static_cast<float>(std::sin(0.26 * static_cast<double>(t + 7 * i))));
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      toto::Series s;
+      s.id = ids[i];
+      s.steps = kContext;
+      s.values = values[i];
+      series.push_back(s);
+    }
+  }
+  std::vector<std::string> ids;
+  std::vector<std::vector<float>> values;
+  std::vector<toto::Series> series;
+};
+
+/// All series, shared out among threads that submit theirs and then wait.
+double served(toto::Service& service, const Inputs& inputs, const toto::ForecastOptions& options) {
+  const auto start = Clock::now();
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        std::vector<toto::Future> futures;
+        for (std::size_t i = thread; i < inputs.series.size(); i += kThreads) {
+          futures.push_back(service.submit({inputs.series[i], options, 0, std::nullopt, true}));
+        }
+        for (toto::Future& future : futures) (void)future.get();
+      });
+    }
+  }
+  return seconds_since(start);
+}
+
+void compare(std::size_t count, std::size_t rounds, const toto::LoadOptions& load) {
+  const toto::Model model = toto::Model::synthesise("toto-open-base-1.0", 8, load);
+  toto::ForecastOptions options;
+  options.horizon = 8;
+  const Inputs inputs(count);
+  toto::Forecaster forecaster(model);
+  toto::ServiceOptions service_options;
+  service_options.max_queue = count;
+  toto::Service service(model, service_options);
+  std::vector<double> batch, requests, one, one_served, waits;
+  for (std::size_t round = 0; round <= rounds; ++round) {
+    auto start = Clock::now();
+    (void)forecaster.forecast(inputs.series, options);
+    const double together = seconds_since(start);
+    const double apart = served(service, inputs, options);
+    start = Clock::now();
+    (void)forecaster.forecast({inputs.series.data(), 1}, options);
+    const double alone = seconds_since(start);
+    start = Clock::now();
+    toto::Future future = service.submit({inputs.series[0], options, 0, std::nullopt, true});
+    (void)future.get();
+    const double by_service = seconds_since(start);
+    if (round == 0) continue;  // the first one warms up
+    batch.push_back(together);
+    requests.push_back(apart);
+    one.push_back(alone);
+    one_served.push_back(by_service);
+    waits.push_back(future.queue_seconds());
+  }
+  const auto n = static_cast<double>(count);
+  const double b = median(batch), r = median(requests);
+  std::printf("%zu series, context %zu, horizon 8, %zu rounds\n", count, kContext, rounds);
+  std::printf("one batch          %8.1f series/s\n", n / b);
+  std::printf("%zu threads, service %8.1f series/s, ratio %.3f\n", kThreads, n / r, b / r);
+  std::printf("one request: forecaster %.3f ms, service %.3f ms, of which it waited %.1f us\n",
+              median(one) * 1e3, median(one_served) * 1e3, median(waits) * 1e6);
+  std::printf("%s\n", toto::to_json(service.counters()).c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::size_t rounds = 9, series = 128;
+  toto::LoadOptions load;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i];
+    if (flag == "--rounds") rounds = std::strtoul(argv[i + 1], nullptr, 10);
+    if (flag == "--series") series = std::strtoul(argv[i + 1], nullptr, 10);
+    if (flag == "--device") load.backend = argv[i + 1];
+  }
+  try {
+    compare(std::max<std::size_t>(series, 1), std::max<std::size_t>(rounds, 1), load);
+  } catch (const toto::Error& error) {
+    std::fprintf(stderr, "bench_service: %s\n", error.what());
+    return static_cast<int>(error.status());
+  }
+  return 0;
+}
