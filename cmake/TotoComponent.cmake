@@ -1,15 +1,26 @@
-# toto_component(NAME [FOLDER folder] [USES component...] [LIBRARIES target...])
+# toto_component(NAME [FOLDER folder] [TOOLS] [USES component...] [LIBRARIES target...])
 #   The sources of src/FOLDER (default: NAME) as an object library `toto_NAME`.
 #
 # The compiler enforces the arrows: a component's include path holds its own folder, the folders of the
 # components that it names in USES (and of those that they name), the public headers, and nothing else of
-# src. Each component has an include root of
+# src. The headers of include/toto/tools are seen with TOOLS only. Each component has an include root of
 # its own in the build folder, a link to its sources under their path in src:
 #   arrows/engine/engine -> src/engine      so that "engine/plan_table.h" is found by who may see it.
 # tests/arrows tries every pair of components.
 
+# The public headers without tools/: a link for each.
+set(toto_public_root ${PROJECT_BINARY_DIR}/arrows/public)
+file(GLOB toto_public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/toto/*.h
+     ${PROJECT_SOURCE_DIR}/include/toto/*.hpp)
+file(REMOVE_RECURSE ${toto_public_root})
+file(MAKE_DIRECTORY ${toto_public_root}/toto)
+foreach(header ${toto_public_headers})
+  get_filename_component(name ${header} NAME)
+  file(CREATE_LINK ${header} ${toto_public_root}/toto/${name} SYMBOLIC)
+endforeach()
+
 function(toto_component name)
-  cmake_parse_arguments(arg "" "FOLDER" "USES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "TOOLS" "FOLDER" "USES;LIBRARIES" ${ARGN})
   if(NOT arg_FOLDER)
     set(arg_FOLDER ${name})
   endif()
@@ -31,7 +42,11 @@ function(toto_component name)
   file(CREATE_LINK ${folder} ${root}/${arg_FOLDER} SYMBOLIC)
 
   add_library(toto_${name} OBJECT ${sources})
-  target_include_directories(toto_${name} PUBLIC ${root} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+  target_include_directories(toto_${name} PUBLIC ${root} ${toto_public_root})
+  if(arg_TOOLS)
+    target_include_directories(toto_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include)
+    set_property(GLOBAL APPEND PROPERTY toto_components_with_tools ${name})
+  endif()
   set_target_properties(toto_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(toto_${name} PRIVATE toto_options PUBLIC ${arg_LIBRARIES})
   foreach(used ${arg_USES})

@@ -2,6 +2,10 @@
 add_library(toto_options INTERFACE)
 target_compile_features(toto_options INTERFACE cxx_std_20)
 set(CMAKE_CXX_EXTENSIONS OFF)
+# What the shared library exports is what the public headers declare (include/toto).
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 # Contraction is off: whether a*b+c rounds once or twice is written in the source, not left to a compiler.
 # Those of kernels are in TotoCuda.cmake: nvcc takes others.
 target_compile_options(toto_options INTERFACE

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace toto {
 
 /// What the command line exits with. The numbers are part of the interface.
@@ -46,3 +47,8 @@ class Error : public std::runtime_error {
 };
 
 }  // namespace toto
+#pragma GCC visibility pop
+
+#if __cplusplus < 202002L
+#error "toto needs C++20: compile with -std=c++20 (pkg-config --cflags toto says so)"
+#endif

@@ -12,6 +12,7 @@
 #include "toto/model.hpp"
 #include "toto/settings.hpp"
 
+#pragma GCC visibility push(default)
 namespace toto {
 
 /// One request: V variates over T steps that are forecast jointly. A view: the memory stays the
@@ -158,7 +159,9 @@ struct WarmupShape {
 std::vector<WarmupShape> parse_warmup(std::string_view text);
 
 /// Turns series into forecasts. Not thread-safe: one for each thread. Forecasts of one model take
-/// turns, so threads make nothing faster; toto::Service computes their requests together.
+/// turns, so threads make nothing faster; toto::Service computes their requests together. One that
+/// was moved from can be assigned to and destroyed; all else is Error (2) moved_from.
+///
 /// A forecast's bits depend on the model, the series, the options and the seed; never on the other
 /// series of the batch or their order. Draws are addressed by (seed, id, variate, sample, step), so
 /// asking for more samples or adding series changes no other number.
@@ -194,3 +197,4 @@ class Forecaster {
 };
 
 }  // namespace toto
+#pragma GCC visibility pop

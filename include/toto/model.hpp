@@ -12,6 +12,7 @@
 
 #include "toto/error.hpp"
 
+#pragma GCC visibility push(default)
 namespace toto {
 
 /// What a checkpoint is: read without loading the weights.
@@ -82,7 +83,8 @@ struct LoadOptions {
   std::function<void(std::string_view)> warning = {};
 };
 
-/// A model in memory: immutable, shared, safe to use from many threads.
+/// A model in memory: immutable, shared, safe to use from many threads. One that was moved from can
+/// be assigned to and destroyed; all else, a forecaster for it included, is Error (2) moved_from.
 class Model {
  public:
   /// Resolves, checks and loads. Throws Error: model_not_found / shard_not_found (66), and for
@@ -98,7 +100,7 @@ class Model {
 
   struct Impl;
   explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  [[nodiscard]] const Impl& impl() const { return *impl_; }
+  [[nodiscard]] const Impl& impl() const;
 
  private:
   std::shared_ptr<const Impl> impl_;
@@ -127,3 +129,4 @@ void write_synthetic_checkpoint(
 std::string preset_config(std::string_view preset);
 
 }  // namespace toto
+#pragma GCC visibility pop

@@ -14,6 +14,7 @@
 
 #include "toto/model.hpp"
 
+#pragma GCC visibility push(default)
 namespace toto {
 
 enum class Device { cpu, cuda, automatic };
@@ -132,3 +133,4 @@ std::string_view word(Preset preset);
 std::string_view word(Source source);
 
 }  // namespace toto
+#pragma GCC visibility pop

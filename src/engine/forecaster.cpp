@@ -67,7 +67,7 @@ Error no_memory(std::string_view what) {
 
 }  // namespace
 
-struct Forecaster::Impl {
+struct [[gnu::visibility("hidden")]] Forecaster::Impl {
   Impl(Model from, const ForecasterOptions& options)
       : asked(options),
         model(std::move(from)),
@@ -292,9 +292,8 @@ void retire(std::unique_ptr<Forecaster::Impl> impl) {
 
 }  // namespace
 
-Forecaster::Forecaster(Model model, const ForecasterOptions& options) {
-  (void)model.info();  // throws where the model was moved from
-  impl_ = std::make_unique<Impl>(std::move(model), options);
+Forecaster::Forecaster(Model model, const ForecasterOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {
   impl_->start();
 }
 Forecaster::~Forecaster() { retire(std::move(impl_)); }

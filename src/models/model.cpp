@@ -49,10 +49,12 @@ Model Model::synthesise(std::string_view preset, std::uint64_t seed, const LoadO
   return load_from({config, std::move(weights), std::move(info)}, options);
 }
 
-const ModelInfo& Model::info() const {
-  if (impl_) return impl_->info;
+const Model::Impl& Model::impl() const {
+  if (impl_) return *impl_;
   throw Error(ExitStatus::usage, "moved_from", "this model was moved from", "toto::Model",
               "use what it was moved to");
 }
+
+const ModelInfo& Model::info() const { return impl().info; }
 
 }  // namespace toto

@@ -11,7 +11,7 @@
 
 namespace toto {
 
-struct Model::Impl {
+struct [[gnu::visibility("hidden")]] Model::Impl {
   ModelInfo info;
   std::unique_ptr<Network> net;
   Mode mode = Mode::reduce_overhead;

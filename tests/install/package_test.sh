@@ -113,3 +113,9 @@ rm -r "$prefix/share/toto"
 refused toto-nano "$work/embed"
 refused toto-nano "$work/embed_c"
 refused toto-nano "$work/build/static/embed"
+
+# Another standard of C++ is refused by name.
+if "$CXX" -std=c++17 -I"$prefix/include" -fsyntax-only "$work/examples/embed.cpp" 2>"$work/error.txt"; then
+  fail "the headers compile as C++17"
+fi
+grep -qF 'toto needs C++20' "$work/error.txt" || fail "C++17: $(head -n 3 "$work/error.txt")"

@@ -18,6 +18,7 @@
 #include "toto/tools/data.hpp"
 #include "toto/tools/output.hpp"
 
+#pragma GCC visibility push(default)
 namespace toto::backtest {
 
 /// What the model is shown. Forecasts come back as values in the user's units, whatever it is.
@@ -357,3 +358,4 @@ void write_parameters(const data::TextSink& sink, const Tuning& tuning, const Op
 std::map<std::string, Parameters, std::less<>> read_parameters(const std::string& path);
 
 }  // namespace toto::backtest
+#pragma GCC visibility pop

@@ -13,6 +13,7 @@
 #include "toto/forecast.hpp"
 #include "toto/model.hpp"
 
+#pragma GCC visibility push(default)
 namespace toto {
 
 /// A batch of equal series and what is asked of it.
@@ -116,3 +117,4 @@ BenchReport run_bench(std::span<const Workload> workloads, std::span<const Bench
                       const BenchOptions& options);
 
 }  // namespace toto
+#pragma GCC visibility pop

@@ -13,6 +13,7 @@
 #include "toto/error.hpp"
 #include "toto/forecast.hpp"
 
+#pragma GCC visibility push(default)
 namespace toto::data {
 
 /// How the table is laid out.
@@ -213,3 +214,4 @@ std::string format_time(std::int64_t time, const TimeStyle& style);
 std::string describe(const Interval& interval);
 
 }  // namespace toto::data
+#pragma GCC visibility pop

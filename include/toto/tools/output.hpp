@@ -14,6 +14,7 @@
 #include "toto/forecast.hpp"
 #include "toto/tools/data.hpp"
 
+#pragma GCC visibility push(default)
 namespace toto::data {
 
 /// Takes text, piece after piece.
@@ -45,3 +46,4 @@ void write_json(const TextSink& sink, std::span<const TimeSeries> series,
                 const RunInfo& run, std::string_view counters = {});
 
 }  // namespace toto::data
+#pragma GCC visibility pop

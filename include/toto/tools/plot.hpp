@@ -10,6 +10,7 @@
 
 #include "toto/error.hpp"
 
+#pragma GCC visibility push(default)
 namespace toto::plot {
 
 /// How the horizontal axis is written.
@@ -66,3 +67,4 @@ struct Figure {
 [[nodiscard]] std::string to_html(const Figure& figure);
 
 }  // namespace toto::plot
+#pragma GCC visibility pop

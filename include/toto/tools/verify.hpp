@@ -16,6 +16,7 @@
 #include "toto/model.hpp"
 #include "toto/settings.hpp"
 
+#pragma GCC visibility push(default)
 namespace toto {
 
 /// One tensor compared.
@@ -160,3 +161,4 @@ std::string_view word(Suite suite);
 std::string_view word(Verdict verdict);
 
 }  // namespace toto
+#pragma GCC visibility pop
