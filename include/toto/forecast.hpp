@@ -165,6 +165,7 @@ std::vector<WarmupShape> parse_warmup(std::string_view text);
 /// A forecast's bits depend on the model, the series, the options and the seed; never on the other
 /// series of the batch or their order. Draws are addressed by (seed, id, variate, sample, step), so
 /// asking for more samples or adding series changes no other number.
+/// One that has been moved from can be destroyed or assigned to, and nothing else.
 class Forecaster {
  public:
   explicit Forecaster(Model model, const ForecasterOptions& options = {});

@@ -2,11 +2,13 @@
 // toto bench: how fast forecasts are here, and how close to what the machine can do.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/json_text.h"
 #include "core/input_file.h"
 #include "core/json.h"
 #include "tools/bench/report.h"
@@ -25,7 +27,6 @@ struct BenchRequest {
   std::vector<std::string> types = {"float32"};
   ModelQuery query;
   SettingsFlags settings;
-  int threads = 0;
   std::size_t runs = 30;
   double seconds = 60;
   bool keep_samples = false;
@@ -66,7 +67,7 @@ std::vector<BenchSubject> load_subjects(const BenchRequest& request, const Sessi
       LoadOptions options;
       options.mode = mode;
       options.precision = type;
-      options.threads = request.threads;
+      options.threads = from_settings.threads;
       options.backend = from_settings.backend;
       if (type == Precision::float64) options.backend = "reference";
       const std::string label = fmt::format("{} {}", word(mode), word(type));
@@ -80,6 +81,23 @@ std::vector<BenchSubject> load_subjects(const BenchRequest& request, const Sessi
   return subjects;
 }
 
+/// What `toto bench --json` prints, as far as it is read.
+void check_report(const nlohmann::json& report, const std::string& path) {
+  const auto is_row = [](const nlohmann::json& row) {
+    const auto has = [&](const char* key, auto is) {
+      return row.contains(key) && (row[key].*is)();
+    };
+    return row.is_object() && has("workload", &nlohmann::json::is_string) &&
+           has("subject", &nlohmann::json::is_string) &&
+           has("median_ms", &nlohmann::json::is_number);
+  };
+  const bool fits = report.is_object() && report.contains("rows") && report["rows"].is_array() &&
+                    std::ranges::all_of(report["rows"], is_row);
+  if (fits) return;
+  throw Error(ExitStatus::bad_data, "invalid_report", "expected rows of workload and median_ms",
+              path, "write it with toto bench --json");
+}
+
 ExitStatus run(const BenchRequest& request, const Session& session) {
   std::vector<Workload> workloads;
   for (const std::string& text : request.workloads) {
@@ -90,6 +108,7 @@ ExitStatus run(const BenchRequest& request, const Session& session) {
   if (!request.compare.empty()) {
     before = parse_json(read_text_file(request.compare, kMaxReport, ExitStatus::bad_data),
                         ExitStatus::bad_data, request.compare);
+    check_report(*before, request.compare);
   }
   const std::vector<BenchSubject> subjects = load_subjects(request, session);
   BenchOptions options;
@@ -98,7 +117,7 @@ ExitStatus run(const BenchRequest& request, const Session& session) {
   if (!request.warmup.empty()) options.warmup = parse_warmup(request.warmup);
   options.progress = [&](std::string_view what) { note(session, what); };
   const BenchReport report = run_bench(workloads, subjects, options);
-  print(request.json ? bench_json(report).dump(2) + "\n"
+  print(request.json ? json_text(bench_json(report))
                      : bench_text(report, before ? &*before : nullptr));
   return ExitStatus::ok;
 }
@@ -127,9 +146,10 @@ void add_bench(const Command& app, Session& session) {
       .comma_separated();
   command.add_option("-m,--model", request->query.model,
                      "A checkpoint instead of synthetic weights");
-  add_whole(command, "--threads", request->threads, 1, 1024, "invalid_threads",
-            "Threads (default: one for each core)")
-      .envname("TOTO_NUM_THREADS");
+  command
+      .add_option("--threads", request->settings.threads,
+                  "Threads (default: TOTO_NUM_THREADS, then one for each core)")
+      .type_name("N");
   add_whole(command, "--runs", request->runs, 1, 100'000, "invalid_runs",
             "Timed forecasts of each kind (default 30)");
   add_number(command, "--seconds", request->seconds, 0, 1e9, "invalid_seconds",

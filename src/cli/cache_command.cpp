@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/json_text.h"
 #include "engine/plan_cache.h"
 #include "engine/plan_files.h"
 #include "toto/settings.hpp"
@@ -44,10 +45,6 @@ std::string age(std::int64_t seconds) {
 
 std::string size(std::uint64_t bytes) {
   return bytes < 10'000 ? fmt::format("{} B", bytes) : fmt::format("{} kB", bytes / 1000);
-}
-
-std::string print_json(const ordered_json& json) {
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 ordered_json to_json(const PlanFile& file, std::int64_t now) {
@@ -103,7 +100,7 @@ ExitStatus run_list(const CacheOptions& options) {
     lines += to_line(file, now);
   }
   if (options.json) {
-    print(print_json({{"folder", folder}, {"bytes", bytes}, {"files", entries}}));
+    print(json_text({{"folder", folder}, {"bytes", bytes}, {"files", entries}}));
   } else if (files.empty()) {
     print(fmt::format("no plans in {}\n", folder));
   } else {
@@ -116,7 +113,7 @@ ExitStatus run_clear(const CacheOptions& options) {
   const std::string folder = folder_of(options);
   const PlanFilesRemoved removed = clear_plan_files(folder);
   print(options.json
-            ? print_json({{"folder", folder}, {"files", removed.files}, {"bytes", removed.bytes}})
+            ? json_text({{"folder", folder}, {"files", removed.files}, {"bytes", removed.bytes}})
             : fmt::format("removed {} files, {} from {}\n", removed.files, size(removed.bytes),
                           folder));
   return ExitStatus::ok;

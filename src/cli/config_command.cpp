@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/json_text.h"
 #include "engine/plan_cache.h"
 
 namespace toto::cli {
@@ -28,8 +29,7 @@ std::string to_json(const std::vector<SettingLine>& lines) {
     ordered_json& values = all["presets"][std::string(preset.preset)];
     for (const SettingLine& line : preset.settings) values[std::string(line.name)] = line.value;
   }
-  // Names of folders and models may be any bytes.
-  return all.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_text(all);
 }
 
 std::string to_text(const std::vector<SettingLine>& lines) {

@@ -20,11 +20,6 @@ Flag Flag::required() const {
   return *this;
 }
 
-Flag Flag::envname(const std::string& variable) const {
-  option_->envname(variable);
-  return *this;
-}
-
 Flag Flag::one_value() const {
   option_->allow_extra_args(false);
   return *this;

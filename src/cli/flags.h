@@ -24,7 +24,6 @@ class Flag {
   Flag group(const std::string& heading) const;  ///< in --help; "": not shown there
   Flag type_name(const std::string& name) const;
   Flag required() const;
-  Flag envname(const std::string& variable) const;
   Flag one_value() const;        ///< of a list: the flag takes one word, and may be repeated
   Flag comma_separated() const;  ///< the same, and commas separate values in that word
   Flag excludes(const Flag& other) const;

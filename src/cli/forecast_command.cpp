@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "cli/forecast_options.h"
 #include "cli/interrupt.h"
@@ -46,6 +47,20 @@ void append(std::vector<T>& to, std::vector<T>& from) {
   std::move(from.begin(), from.end(), std::back_inserter(to));
 }
 
+/// Series whose future has no dates that can be written are told now, not after the work.
+void leave_out_endless(data::Dataset& data, std::size_t horizon) {
+  std::vector<data::TimeSeries> kept;
+  for (data::TimeSeries& series : data.series) {
+    try {
+      (void)data::future_times(series, horizon);
+      kept.push_back(std::move(series));
+    } catch (const Error& error) {
+      data.errors.push_back({series.id, error});
+    }
+  }
+  data.series = std::move(kept);
+}
+
 data::Dataset read_inputs(ForecastRequest& request, std::size_t patch) {
   std::optional<data::CovariateTable> future;
   if (!request.future.empty()) {
@@ -64,7 +79,17 @@ data::Dataset read_inputs(ForecastRequest& request, std::size_t patch) {
   if (future) {
     data::add_future(all, *future, request.forecast.horizon, patch, request.csv.missing);
   }
+  leave_out_endless(all, request.forecast.horizon);
   return all;
+}
+
+constexpr std::string_view kNotFinite = "nonfinite_forecast";
+
+/// An error of one series costs the others nothing; whoever runs this sees it in the exit status.
+void give_up(data::Dataset& data, const std::string& id, const Error& error) {
+  report(error);
+  data.errors.push_back({id, Error(ExitStatus::bad_data, error.code(), error.message(),
+                                   error.where(), error.remedy())});
 }
 
 /// The parameters of a series: by its id, by its symbol in a long table, or by the file of its
@@ -96,29 +121,68 @@ Forecast forecast_one(Forecaster& forecaster, const ForecastRequest& request,
 std::vector<Forecast> forecast_with_parameters(Forecaster& forecaster,
                                                const ForecastRequest& request, data::Dataset& data,
                                                const ForecastOptions& options) {
-  const auto by_symbol = backtest::read_parameters(request.parameters);
   std::vector<Forecast> forecasts;
   std::vector<data::TimeSeries> done;
   for (data::TimeSeries& series : data.series) {
     try {
-      forecasts.push_back(
-          forecast_one(forecaster, request, find_parameters(by_symbol, series), series, options));
+      forecasts.push_back(forecast_one(
+          forecaster, request, find_parameters(request.by_symbol, series), series, options));
       done.push_back(std::move(series));
     } catch (const Error& error) {
-      if (error.status() != ExitStatus::bad_data) throw;
-      report(error);
-      data.errors.push_back({series.id, error});
+      if (error.status() != ExitStatus::bad_data && error.code() != kNotFinite) throw;
+      give_up(data, series.id, error);
     }
   }
   data.series = std::move(done);
   return forecasts;
 }
 
-/// Enough history for every symbol of the file.
+/// Forecasts `series` into `forecasts`, one for each, and leaves those out that the model has no
+/// finite answer for. The engine gives none of a batch that has one of them, so it is looked for by
+/// halves; a series has the same bits in any batch.
+void forecast_finite(Forecaster& forecaster, std::span<const Series> series,
+                     const ForecastOptions& options, std::span<std::optional<Forecast>> forecasts,
+                     data::Dataset& data) {
+  try {
+    std::vector<Forecast> all = forecaster.forecast(series, options);
+    std::move(all.begin(), all.end(), forecasts.begin());
+    return;
+  } catch (const Error& error) {
+    if (error.code() != kNotFinite) throw;
+    if (series.size() == 1) {
+      give_up(data, std::string(series.front().id), error);
+      return;
+    }
+  }
+  const std::size_t half = series.size() / 2;
+  forecast_finite(forecaster, series.first(half), options, forecasts.first(half), data);
+  forecast_finite(forecaster, series.subspan(half), options, forecasts.subspan(half), data);
+}
+
+std::vector<Forecast> forecast_together(Forecaster& forecaster, data::Dataset& data,
+                                        const ForecastOptions& options) {
+  std::vector<Series> views;
+  views.reserve(data.series.size());
+  for (const data::TimeSeries& series : data.series) views.push_back(series.view());
+  std::vector<std::optional<Forecast>> answers(views.size());
+  forecast_finite(forecaster, views, options, answers, data);
+  std::vector<Forecast> forecasts;
+  std::vector<data::TimeSeries> done;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i]) continue;
+    forecasts.push_back(std::move(*answers[i]));
+    done.push_back(std::move(data.series[i]));
+  }
+  data.series = std::move(done);
+  return forecasts;
+}
+
+/// Reads --parameters, once: it may be a pipe. Enough history for every symbol of the file.
 void widen_context(ForecastRequest& request) {
   request.context = request.csv.context;
   if (request.parameters.empty()) return;
-  for (const auto& [name, parameters] : backtest::read_parameters(request.parameters)) {
+  request.by_symbol = backtest::read_parameters(request.parameters);
+  for (const auto& [name, parameters] : request.by_symbol) {
     request.csv.context = std::max(request.csv.context, parameters.context + 1);
   }
 }
@@ -148,10 +212,7 @@ std::vector<Forecast> compute(const ForecastRequest& request, const Settings& se
   }
   std::vector<Forecast> forecasts;
   if (request.parameters.empty()) {
-    std::vector<Series> views;
-    views.reserve(data.series.size());
-    for (const data::TimeSeries& series : data.series) views.push_back(series.view());
-    forecasts = forecaster.forecast(views, options);
+    forecasts = forecast_together(forecaster, data, options);
   } else {
     forecasts = forecast_with_parameters(forecaster, request, data, options);
   }

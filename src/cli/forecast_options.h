@@ -2,11 +2,14 @@
 // What `toto forecast` was asked to do.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
 #include "toto/forecast.hpp"
+#include "toto/tools/backtest.hpp"
 #include "toto/tools/data.hpp"
 
 namespace toto::cli {
@@ -18,8 +21,9 @@ struct ForecastRequest {
   ModelQuery query;
   SettingsFlags settings;
   ForecastOptions forecast;
-  std::size_t context = 0;     ///< of --context, where csv.context had to be longer
-  std::string parameters;      ///< a file that toto tune wrote; empty: none
+  std::size_t context = 0;  ///< of --context, where csv.context had to be longer
+  std::string parameters;   ///< a file that toto tune wrote; empty: none
+  std::map<std::string, backtest::Parameters, std::less<>> by_symbol;  ///< what it says
   std::string output;          ///< CSV or JSON by suffix; "-": standard output; empty: none
   std::string output_samples;  ///< the trajectories; likewise
   std::string plot;            ///< .svg or .html; empty: none

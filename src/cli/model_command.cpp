@@ -9,6 +9,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/json_text.h"
 #include "cli/progress.h"
 #include "core/input_file.h"
 
@@ -94,7 +95,7 @@ ExitStatus run_info(const InfoOptions& options) {
   for (const std::string& warning : info.warnings) warn(warning);
   Hashes hashes;
   for (const std::string& file : info.weight_files) hashes.emplace_back(file, file_sha256(file));
-  print(options.json ? to_json(info, hashes).dump(2) + "\n" : to_text(info, hashes));
+  print(options.json ? json_text(to_json(info, hashes)) : to_text(info, hashes));
   return ExitStatus::ok;
 }
 

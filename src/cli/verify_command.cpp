@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/json_text.h"
 #include "cli/verify_suite.h"
 #include "toto/tools/verify.hpp"
 
@@ -84,7 +85,7 @@ ExitStatus run_golden(const SuiteRequest& options, const Session& session) {
     for (const TensorCheck& check : one.checks) exceeded += check.holds() ? 0 : 1;
   }
   print(options.json
-            ? to_json(report).dump(2) + "\n"
+            ? json_text(to_json(report))
             : fmt::format("{} backend, {}: {} cases, {} comparisons, {} beyond their bound\n",
                           report.backend, report.precision, report.cases.size(), checks, exceeded));
   return report.holds() ? ExitStatus::ok : ExitStatus::verification_failed;

@@ -6,14 +6,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "core/descriptor.h"
+#include "core/sha256.h"
 
 namespace toto {
 namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
 
 [[noreturn]] void fail(const std::string& path, int error) {
   if (error == ENOENT || error == ENOTDIR) {
@@ -64,26 +81,33 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
-std::string read_text_file(const std::string& path, std::size_t limit, ExitStatus status) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail(path, errno);
+std::string sha256_of(const InputFile& file) {
+  Sha256 hash;
+  std::vector<std::byte> chunk(std::size_t{1} << 20);
+  for (std::uint64_t at = 0; at < file.size(); at += chunk.size()) {
+    chunk.resize(std::min<std::uint64_t>(chunk.size(), file.size() - at));
+    file.read(at, chunk);
+    hash.update(chunk);
+  }
+  return hash.hex();
+}
+
+std::string read_text_file(const std::string& path, std::size_t limit, ExitStatus status,
+                           LookAtPiece look) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) fail(path, errno);
   std::string text;
-  int error = 0;
+  std::vector<std::byte> piece(std::size_t{1} << 16);
   while (text.size() <= limit) {
-    const std::size_t before = text.size();
-    text.resize(before + 65536);
-    const ssize_t got =
-        read_some(fd, std::as_writable_bytes(std::span(text)).subspan(before, 65536));
-    if (got < 0) error = errno;
-    text.resize(before + static_cast<std::size_t>(got > 0 ? got : 0));
-    if (got <= 0) break;
+    const ssize_t got = read_some(fd.get(), piece);
+    if (got < 0) fail(path, errno);
+    if (got == 0) return text;
+    const std::string_view more(reinterpret_cast<const char*>(piece.data()),
+                                static_cast<std::size_t>(got));
+    if (look) look(more, text.size(), path);
+    text.append(more);
   }
-  ::close(fd);
-  if (error != 0) fail(path, error);
-  if (text.size() > limit) {
-    throw Error(status, "file_too_large", fmt::format("larger than {} bytes", limit), path);
-  }
-  return text;
+  throw Error(status, "file_too_large", fmt::format("larger than {} bytes", limit), path);
 }
 
 }  // namespace toto

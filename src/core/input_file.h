@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "toto/error.hpp"
 
@@ -33,8 +34,15 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
+/// SHA-256 of every byte, as 64 hexadecimal digits. Throws Error read_failed (74).
+std::string sha256_of(const InputFile& file);
+
+/// Looks at a piece of a file as it is read, `offset` bytes from its start; throws to end it.
+using LookAtPiece = void (*)(std::string_view piece, std::size_t offset, const std::string& path);
+
 /// A whole text file of at most `limit` bytes; pipes are fine. Throws Error: file_not_found (66),
-/// read_failed (74), file_too_large (`status`).
-std::string read_text_file(const std::string& path, std::size_t limit, ExitStatus status);
+/// read_failed (74), file_too_large (`status`), and what `look` throws.
+std::string read_text_file(const std::string& path, std::size_t limit, ExitStatus status,
+                           LookAtPiece look = nullptr);
 
 }  // namespace toto

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/thread_team.h"
 
+#include <string>
+#include <system_error>
+
 #include "core/cpu_info.h"
+#include "toto/error.hpp"
 
 namespace toto {
 namespace {
@@ -32,9 +36,17 @@ ThreadTeam::ThreadTeam(int threads, bool spin) {
     for (int thread = 1; thread < size; ++thread) {
       workers_.emplace_back([this, thread] { serve(thread); });
     }
-  } catch (...) {  // the system has no more threads: those that started must not be waited for
+  } catch (...) {  // those that started must not be waited for
+    const std::size_t started = workers_.size() + 1;
     stop();
-    throw;
+    try {
+      throw;
+    } catch (const std::system_error&) {
+      throw Error(
+          ExitStatus::internal, "no_threads",
+          "the system gave " + std::to_string(started) + " of " + std::to_string(size) + " threads",
+          {}, "use fewer --threads, or raise the limit (ulimit -u)");
+    }
   }
 }
 

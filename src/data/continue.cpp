@@ -16,8 +16,11 @@ constexpr std::int64_t kLatestNs = 9'223'372'036'854'775'807;
 bool fits(std::int64_t from, const Interval& interval, std::int64_t steps, std::int64_t latest) {
   constexpr std::int64_t kMonthMs = 28 * kDayMs;
   switch (interval.unit) {
-    case Interval::Unit::index:
-      return steps <= (INT64_MAX - from) / interval.count;
+    case Interval::Unit::index: {  // unsigned: what is left after a negative index is above
+                                   // INT64_MAX
+      const std::uint64_t left = std::uint64_t{INT64_MAX} - static_cast<std::uint64_t>(from);
+      return static_cast<std::uint64_t>(steps) <= left / static_cast<std::uint64_t>(interval.count);
+    }
     case Interval::Unit::milliseconds:
       return steps <= (latest - from) / interval.count;
     case Interval::Unit::business_day:

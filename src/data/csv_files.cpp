@@ -19,7 +19,15 @@ std::vector<std::string> csv_files(const std::vector<std::string>& paths) {
     }
     std::vector<std::string> inside;
     for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
-      if (at->path().extension() == ".csv") inside.push_back(at->path().string());
+      if (at->path().extension() != ".csv") continue;
+      inside.push_back(at->path().string());
+      // A pipe would be waited for, and a device has no end. A link that leads nowhere is told when
+      // it is opened.
+      std::error_code unknown;
+      if (at->exists(unknown) && !at->is_regular_file(unknown)) {
+        throw Error(ExitStatus::io, "read_failed", "cannot read: not a regular file", inside.back(),
+                    "only files of data belong into the folder");
+      }
     }
     if (error) {
       throw Error(ExitStatus::io, "read_failed", "cannot read: " + error.message(), path);

@@ -7,6 +7,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/printable.h"
+#include "core/utf8.h"
+
 namespace toto::data {
 namespace {
 
@@ -48,6 +51,10 @@ TextWriter& TextWriter::csv_field(std::string_view text) {
 }
 
 TextWriter& TextWriter::json_string(std::string_view text) {
+  // Names of files are any bytes; JSON is UTF-8.
+  if (first_invalid_utf8(text) != std::string_view::npos) {
+    return json_string(to_utf8(printable(text)));
+  }
   raw("\"");
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

@@ -20,7 +20,8 @@ class TextWriter {
   TextWriter& number(float value, std::string_view otherwise);
   /// Quoted where CSV needs it.
   TextWriter& csv_field(std::string_view text);
-  /// Well-formed UTF-8 goes through; what JSON does not allow is escaped.
+  /// Well-formed UTF-8 goes through; what JSON does not allow is escaped. Of other text the bytes
+  /// that are not UTF-8 become U+FFFD.
   TextWriter& json_string(std::string_view text);
   void finish();
 

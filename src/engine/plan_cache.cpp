@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -12,6 +11,7 @@
 
 #include "core/atomic_file.h"
 #include "core/input_file.h"
+#include "core/trusted_folder.h"
 #include "engine/plan_files.h"
 
 namespace toto {
@@ -31,21 +31,7 @@ int make_folders(const std::string& folder) {
 }  // namespace
 
 std::string plan_folder_problem(const std::string& folder, bool for_writing) {
-  struct stat status = {};
-  if (::stat(folder.c_str(), &status) != 0) {
-    return errno == ENOENT ? "" : std::strerror(errno);
-  }
-  if (!S_ISDIR(status.st_mode)) return "it is not a folder";
-  // Another user's entries could name any kernel. Root can do that anyway, and makes the folders
-  // of images that are shipped with their plans.
-  if (status.st_uid != ::geteuid() && status.st_uid != 0) return "it belongs to another user";
-  if ((status.st_mode & S_IWOTH) != 0) return "anybody may write to it";
-  if (::access(folder.c_str(), R_OK | X_OK) != 0) return "it cannot be read";
-  // Root may write to any folder; one without the owner's permission is not meant to change.
-  if (for_writing && ((status.st_mode & S_IWUSR) == 0 || ::access(folder.c_str(), W_OK) != 0)) {
-    return "it is read-only";
-  }
-  return {};
+  return folder_problem(folder, for_writing);
 }
 
 PlanCache::PlanCache(std::string folder, CachePolicy policy, Warn warn)

@@ -2,6 +2,7 @@
 // toto::Model: a checkpoint on a backend.
 #include <fmt/format.h>
 
+#include <future>
 #include <utility>
 
 #include "models/backend_choice.h"
@@ -19,11 +20,13 @@ std::shared_ptr<Model::Impl> build(const Checkpoint& checkpoint, const LoadOptio
   impl->info = checkpoint.info;
   impl->mode = options.mode;
   impl->precision = options.precision;
-  impl->content_hash = weights.source().content_hash();
+  // Beside the reading of the weights; where the system has no more threads, after it.
+  auto hash = std::async([&] { return weights.source().content_hash(); });
   impl->configuration = to_json(checkpoint.config);
   impl->net =
       std::make_unique<Toto1>(checkpoint.config, weights, make_backend(options),
                               options.mode == Mode::eager ? Execution::eager() : Execution{});
+  impl->content_hash = hash.get();
   return impl;
 }
 

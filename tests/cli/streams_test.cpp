@@ -20,22 +20,6 @@ using namespace std::chrono_literals;
 
 class Streams : public Program {
  protected:
-  /// Runs the program with `redirections` of a shell in front of and behind its arguments.
-  Result shell(const std::string& line) {
-    const std::string command =
-        "cd '" + folder_.string() + "' && export HOME='" + folder_.string() + "-home' && " + line;
-    const std::string out = path(".out"), err = path(".err");
-    // In a shell of its own, so that redirections of the line come after these.
-    const std::string quoted = "exec >" + out + " 2>" + err + "; " + command;
-    write(".line", quoted);
-    const int status = std::system(("bash '" + path(".line") + "'").c_str());
-    Result result;
-    result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    result.out = read_file(out);
-    result.err = read_file(err);
-    for (const char* name : {".line", ".out", ".err"}) std::filesystem::remove(folder_ / name);
-    return result;
-  }
   static std::string forecast(const std::string& more) {
     return std::string(program_path()) + " forecast --model '" + tiny_model() + "' --seed 3 " +
            more;

@@ -160,5 +160,36 @@ TEST(Utf8, EveryCodePoint) {
   }
 }
 
+TEST(Json, WhatADocumentCanCostIsBounded) {
+  std::string text = "[{}";
+  for (std::size_t i = 0; i < kMaxJsonParts; ++i) text += ",{}";
+  text += "]";
+  try {
+    parse_json(text, ExitStatus::bad_data, "file");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), "invalid_json");
+  }
+}
+
+TEST(Json, MembersComeOneByOne) {
+  std::string seen;
+  const auto take = [&](const std::string& name, const nlohmann::json& value) {
+    seen += name + "=" + value.dump() + ";";
+  };
+  parse_json_members(R"({"a": {"b": [1, {"c": 2}]}, "d": 3, "e": [], "f": "g"})",
+                     ExitStatus::bad_data, "file", 8, take);
+  EXPECT_EQ(seen, "a={\"b\":[1,{\"c\":2}]};d=3;e=[];f=\"g\";");
+  for (const char* text :
+       {"[1]", "7", "\"text\"", "{\"a\":[[],[],[],[],[],[],[],[],[]]}", "{\"a\":1"}) {
+    try {
+      parse_json_members(text, ExitStatus::bad_data, "file", 8, take);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), "invalid_json") << text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace toto

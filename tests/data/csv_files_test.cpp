@@ -2,6 +2,7 @@
 // Folders that stand for their tables, and the last steps of a series.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -26,6 +27,25 @@ TEST(CsvFiles, AFolderStandsForItsTablesByName) {
     EXPECT_EQ(error.code(), "no_input");
     EXPECT_EQ(error.status(), ExitStatus::missing_input);
   }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(CsvFiles, APipeInAFolderIsRefused) {
+  std::string folder = testing::TempDir() + "toto-csv-files-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  std::ofstream(folder + "/a.csv") << "x\n";
+  std::filesystem::create_symlink("a.csv", folder + "/link.csv");
+  EXPECT_EQ(csv_files({folder}).size(), 2U);
+  ASSERT_EQ(::mkfifo((folder + "/b.csv").c_str(), 0600), 0);
+  try {
+    (void)csv_files({folder});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), "read_failed");
+    EXPECT_EQ(error.where(), folder + "/b.csv");
+  }
+  // One that is named is the user's wish.
+  EXPECT_EQ(csv_files({folder + "/b.csv"}).size(), 1U);
   std::filesystem::remove_all(folder);
 }
 

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "models/checkpoint/hub_cache.h"
 #include "models/checkpoint/shipped_model.h"
@@ -172,6 +173,15 @@ TEST_F(Resolve, HubSnapshotOfLinks) {
   EXPECT_EQ(error.status(), ExitStatus::missing_input);
   EXPECT_THAT(error.message(), HasSubstr("model.safetensors is missing"));
   EXPECT_THAT(error.remedy(), HasSubstr("huggingface-cli download Datadog/Toto-Open-Base-1.0"));
+}
+
+TEST_F(Resolve, HubRefThatIsAPipe) {
+  write_snapshot("hub", "abc");
+  write_ref("hub", "abc");
+  const std::string ref = folder_.path(std::string("hub/") + kHub + "/refs/main");
+  std::filesystem::remove(ref);
+  ASSERT_EQ(::mkfifo(ref.c_str(), 0600), 0);
+  EXPECT_EQ(hub_error().code(), "read_failed");  // and does not wait for a writer
 }
 
 TEST_F(Resolve, HubWithoutRefs) {

@@ -81,6 +81,19 @@ pid_t Program::start(const Invocation& invocation) {
   return process;
 }
 
+Result Program::shell(const std::string& line) {
+  const std::string out = path(kOut), err = path(kErr);
+  write(kIn, "exec >'" + out + "' 2>'" + err + "'; cd '" + folder_.string() + "' && export HOME='" +
+                 folder_.string() + "-home' && " + line);
+  const int status = std::system(("bash '" + path(kIn) + "'").c_str());
+  Result result;
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.out = read_file(out);
+  result.err = read_file(err);
+  for (const char* name : {kIn, kOut, kErr}) std::filesystem::remove(folder_ / name);
+  return result;
+}
+
 Result Program::wait(pid_t process) {
   int status = 0;
   EXPECT_EQ(waitpid(process, &status, 0), process);

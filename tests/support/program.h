@@ -41,6 +41,10 @@ class Program : public testing::Test {
     return run(Invocation{std::move(arguments), {}, {}, {}});
   }
 
+  /// Runs a line of bash in the test's folder, with HOME there; its streams are taken like those of
+  /// run(), and the line may redirect them.
+  Result shell(const std::string& line);
+
   /// Writes a file into the test's folder and returns its path.
   std::string write(const std::string& name, std::string_view content) const;
   [[nodiscard]] std::string path(const std::string& name) const {

@@ -9,7 +9,6 @@
 
 #include "core/input_file.h"
 #include "core/json.h"
-#include "core/sha256.h"
 
 namespace toto {
 namespace {
@@ -83,17 +82,6 @@ Checkpoint open_checkpoint(const ModelQuery& query) {
 
 ModelInfo inspect_model(const ModelQuery& query) { return open_checkpoint(query).info; }
 
-std::string file_sha256(const std::string& path) {
-  const InputFile file(path);
-  Sha256 hash;
-  std::vector<std::byte> chunk(1 << 20);
-  for (std::uint64_t at = 0; at < file.size();) {
-    chunk.resize(std::min<std::uint64_t>(chunk.size(), file.size() - at));
-    file.read(at, chunk);
-    hash.update(chunk);
-    at += chunk.size();
-  }
-  return hash.hex();
-}
+std::string file_sha256(const std::string& path) { return sha256_of(InputFile(path)); }
 
 }  // namespace toto

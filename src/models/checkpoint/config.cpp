@@ -220,7 +220,8 @@ Toto1Config toto_open_base_1_0() {
 
 Toto1Config parse_toto1_config(std::string_view text, std::string_view where, bool strict,
                                std::vector<std::string>& warnings) {
-  const json object = parse_json(text, ExitStatus::bad_config, where);
+  const JsonTree tree{parse_json(text, ExitStatus::bad_config, where)};
+  const json& object = tree.root;
   const Fields fields(object, where);
   if (!object.is_object()) fields.fail("invalid_json", "expected an object");
   for (const auto& [key, value] : object.items()) {

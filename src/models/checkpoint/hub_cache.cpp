@@ -44,6 +44,9 @@ std::string main_revision(const fs::path& model) {
   const fs::path file = model / "refs" / "main";
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return {};
+  if (!fs::is_regular_file(file, ignored)) {  // a pipe would be waited for
+    throw Error(ExitStatus::io, "read_failed", "cannot read: not a regular file", file.string());
+  }
   std::string revision = read_text_file(file.string(), 4096, ExitStatus::bad_config);
   constexpr std::string_view kSpace = " \t\r\n";
   revision.erase(0, std::min(revision.find_first_not_of(kSpace), revision.size()));

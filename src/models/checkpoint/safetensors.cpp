@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "core/json.h"
 
@@ -16,7 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t kMaxHeader = 100'000'000;  // the limit of the format
+constexpr std::uint64_t kMaxHeader = 100'000'000;        // the limit of the format
+constexpr std::size_t kMaxParts = std::size_t{1} << 16;  // of one tensor's fields, or the metadata
 constexpr std::uint64_t kMaxSize = std::numeric_limits<std::int64_t>::max();
 
 /// Reads the fields of one tensor, with errors that name file and tensor.
@@ -128,6 +130,11 @@ void read_metadata(const json& object, std::string_view where, SafetensorsHeader
   }
 }
 
+[[noreturn]] void fail_duplicate(std::string_view name, std::string_view where) {
+  throw Error(ExitStatus::bad_data, "duplicate_key",
+              fmt::format("the key {} appears twice", quote(name)), where);
+}
+
 /// Every byte of the data belongs to exactly one tensor.
 void check_tiling(const SafetensorsHeader& header, std::uint64_t data_bytes,
                   std::string_view where) {
@@ -185,28 +192,29 @@ std::uint64_t safetensors_header_length(std::span<const std::byte> first, std::u
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t file_bytes,
                                            std::string_view where) {
-  const json object = parse_json(text, ExitStatus::bad_data, where);
-  if (!object.is_object()) {
-    throw Error(ExitStatus::bad_data, "invalid_json", "the header must be an object", where);
-  }
   SafetensorsHeader header;
   header.data_begin = sizeof(std::uint64_t) + text.size();
-  for (const auto& [name, fields] : object.items()) {
-    if (name == "__metadata__") {
-      read_metadata(fields, where, header);
-    } else {
-      header.entries.push_back(EntryReader(name, fields, where).read());
-    }
-  }
+  bool has_metadata = false;
+  // One tensor at a time: the tree of a header of 100 MB would take gigabytes.
+  parse_json_members(text, ExitStatus::bad_data, where, kMaxParts,
+                     [&](const std::string& name, const json& fields) {
+                       if (name != "__metadata__") {
+                         header.entries.push_back(EntryReader(name, fields, where).read());
+                         return;
+                       }
+                       if (std::exchange(has_metadata, true)) fail_duplicate(name, where);
+                       read_metadata(fields, where, header);
+                     });
   std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
-  check_tiling(header, file_bytes - header.data_begin, where);
   header.by_name.resize(header.entries.size());
   std::iota(header.by_name.begin(), header.by_name.end(), std::size_t{0});
-  std::sort(header.by_name.begin(), header.by_name.end(), [&](std::size_t a, std::size_t b) {
-    return header.entries[a].name < header.entries[b].name;
-  });
+  const auto name_of = [&](std::size_t i) -> const std::string& { return header.entries[i].name; };
+  std::ranges::sort(header.by_name, {}, name_of);
+  const auto twice = std::ranges::adjacent_find(header.by_name, {}, name_of);
+  if (twice != header.by_name.end()) fail_duplicate(name_of(*twice), where);
+  check_tiling(header, file_bytes - header.data_begin, where);
   return header;
 }
 

@@ -77,9 +77,7 @@ class SafetensorsFile {
   /// Error: missing_tensor, invalid_dtype, nonfinite_weight (65), read_failed (74).
   void read_floats(std::string_view name, std::span<float> out) const;
 
-  /// SHA-256 of the header, the size of the file and up to 64 evenly spaced blocks of 4 KiB of the
-  /// data: all of the data up to 256 KiB. It tells checkpoints apart in milliseconds; a change that
-  /// keeps the header and misses every block goes unseen. file_sha256() covers every byte.
+  /// SHA-256 of every byte of the file: what file_sha256() and `toto model info` say.
   [[nodiscard]] std::string content_hash() const;
 
  private:

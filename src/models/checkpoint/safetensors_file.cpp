@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "core/json.h"
-#include "core/sha256.h"
 #include "models/checkpoint/safetensors.h"
 
 namespace toto {
@@ -82,26 +81,6 @@ void SafetensorsFile::read_floats(std::string_view name, std::span<float> out) c
   }
 }
 
-std::string SafetensorsFile::content_hash() const {
-  constexpr std::uint64_t kBlocks = 64;
-  constexpr std::uint64_t kBlockBytes = 4096;
-  Sha256 hash;
-  std::vector<std::byte> buffer(header_.data_begin);
-  file_.read(0, buffer);
-  hash.update(buffer);
-  hash.update(fmt::format("{}", file_bytes()));
-  const std::uint64_t data = file_bytes() - header_.data_begin;
-  const std::uint64_t blocks = std::min(kBlocks, (data + kBlockBytes - 1) / kBlockBytes);
-  for (std::uint64_t i = 0; i < blocks; ++i) {
-    // From the first block to the very last bytes; next to each other where there are few.
-    const std::uint64_t last = data - std::min(data, kBlockBytes);
-    const std::uint64_t from =
-        blocks == 1 ? 0 : last / (blocks - 1) * i + last % (blocks - 1) * i / (blocks - 1);
-    buffer.resize(std::min(kBlockBytes, data - from));
-    file_.read(header_.data_begin + from, buffer);
-    hash.update(buffer);
-  }
-  return hash.hex();
-}
+std::string SafetensorsFile::content_hash() const { return sha256_of(file_); }
 
 }  // namespace toto

@@ -31,8 +31,9 @@ bool is_safe(const std::string& name) {
 }
 
 std::set<std::string> shard_names(const std::string& index) {
-  const json object = parse_json(read_text_file(index, kMaxIndex, ExitStatus::bad_config),
-                                 ExitStatus::bad_config, index);
+  const JsonTree tree{parse_json(read_text_file(index, kMaxIndex, ExitStatus::bad_config),
+                                 ExitStatus::bad_config, index)};
+  const json& object = tree.root;
   if (!object.is_object()) fail("invalid_json", "expected an object", index);
   const auto map = object.find("weight_map");
   if (map == object.end()) fail("missing_key", "the key \"weight_map\" is missing", index);

@@ -45,9 +45,8 @@ class WeightSource {
   }
   /// Bytes of the files; 0 for weights that lie in none.
   [[nodiscard]] virtual std::uint64_t file_bytes() const { return 0; }
-  /// 64 hexadecimal digits that tell checkpoints apart in milliseconds, for labelling results. Of
-  /// files it covers the header, the size and samples of the data (SafetensorsFile::content_hash);
-  /// of synthetic weights what they are made from.
+  /// 64 hexadecimal digits that tell weights apart. Of one file its SHA-256, of several that of
+  /// their hashes; of synthetic weights what they are made from. Reads the files whole.
   [[nodiscard]] virtual std::string content_hash() const = 0;
 };
 

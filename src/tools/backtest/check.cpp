@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/json.h"
 #include "tools/backtest/aggregate.h"
@@ -23,8 +24,9 @@ void check(const Options& options, const Parameters& parameters) {
   if (parameters.samples == 0 || parameters.samples > 65'536) {
     refuse("invalid_samples", "expected 1 to 65536 samples");
   }
-  if (!(parameters.input_scale >= 0) || parameters.input_scale > 1e12) {
-    refuse("invalid_input_scale", "expected an input scale above 0, at most 1e12");
+  const double scale = parameters.input_scale;
+  if (scale != 0 && !(scale >= kMinInputScale && scale <= kMaxInputScale)) {
+    refuse("invalid_input_scale", "expected an input scale from 1e-12 to 1e12");
   }
   (void)parse_aggregate(parameters.aggregate);
 }
@@ -43,6 +45,13 @@ void check_prices(const Symbol& symbol, const Parameters& parameters) {
         fmt::format("{}: series {}", symbol.file, quote(symbol.name)),
         "mend the row, or use --transform none");
   }
+}
+
+void require_finite(std::span<const float> values, const std::string& where) {
+  if (std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) return;
+  throw Error(ExitStatus::bad_data, "nonfinite_forecast",
+              "the forecast is beyond the float32 range in the units of the data", where,
+              "use an input scale nearer to 1, or another transform");
 }
 
 void fail_no_windows(const std::vector<data::SeriesError>& errors) {

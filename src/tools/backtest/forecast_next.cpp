@@ -7,6 +7,7 @@
 
 #include "core/json.h"
 #include "models/model_impl.h"
+#include "tools/backtest/check.h"
 #include "tools/backtest/read_forecast.h"
 #include "tools/backtest/transform.h"
 
@@ -70,6 +71,7 @@ Forecast forecast_one(Forecaster& forecaster, const data::TimeSeries& series,
   view.mask = shown.mask;
   const Forecast raw = forecaster.forecast({&view, 1}, options).front();
   const std::vector<float> read = read_forecast(raw, parameters, wanted, shown.bases, patch);
+  require_finite(read, "series " + quote(series.id));
 
   Forecast out;
   out.id = series.id;

@@ -24,8 +24,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 36;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 32;
 constexpr std::array<std::string_view, 5> kBarWords = {"open", "high", "low", "close", "volume"};
+
+/// No text has a NUL, and no device or hole in a file ends: told before all of it is in memory.
+void refuse_nul(std::string_view piece, std::size_t offset, const std::string& path) {
+  const std::size_t at = piece.find('\0');
+  if (at == std::string_view::npos) return;
+  throw Error(ExitStatus::bad_data, "encoding",
+              fmt::format("a NUL at byte {}: the file is not text, or UTF-16", offset + at), path,
+              "save it as UTF-8");
+}
 
 std::vector<std::string> header_of(const std::string& text, const std::string& path) {
   std::istringstream in(text);
@@ -64,7 +73,7 @@ class FileReader {
       : path_(std::move(path)), options_(options) {}
 
   void read(Market& market) {
-    std::string text = read_text_file(path_, kMaxBytes, ExitStatus::bad_data);
+    std::string text = read_text_file(path_, kMaxBytes, ExitStatus::bad_data, refuse_nul);
     header_ = header_of(text, path_);
     choose_columns();
     data::Dataset table;

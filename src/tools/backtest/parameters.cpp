@@ -8,6 +8,7 @@
 #include "core/input_file.h"
 #include "core/json.h"
 #include "tools/backtest/aggregate.h"
+#include "tools/backtest/check.h"
 #include "toto/tools/backtest.hpp"
 
 namespace toto::backtest {
@@ -21,7 +22,8 @@ class Reader {
 
   std::map<std::string, Parameters, std::less<>> read() {
     const std::string text = read_text_file(path_, kMaxBytes, ExitStatus::bad_data);
-    const nlohmann::json all = parse_json(text, ExitStatus::bad_data, path_);
+    const JsonTree tree{parse_json(text, ExitStatus::bad_data, path_)};
+    const nlohmann::json& all = tree.root;
     if (!all.is_object() || all.value("format", nlohmann::json()) != "toto-parameters" ||
         all.value("version", nlohmann::json()) != 1) {
       refuse(
@@ -67,9 +69,9 @@ class Reader {
     if (!known)
       refuse(fmt::format("{}: expected none, pct or log-return for transform", quote(name)));
     const auto scale = value.find("input_scale");
-    if (scale == value.end() || !scale->is_number() || !(scale->get<double>() > 0) ||
-        scale->get<double>() > 1e12) {
-      refuse(fmt::format("{}: expected a number above 0 for input_scale", quote(name)));
+    if (scale == value.end() || !scale->is_number() ||
+        !(scale->get<double>() >= kMinInputScale && scale->get<double>() <= kMaxInputScale)) {
+      refuse(fmt::format("{}: expected a number from 1e-12 to 1e12 for input_scale", quote(name)));
     }
     p.input_scale = scale->get<double>();
     const auto aggregate = value.find("aggregate");

@@ -41,11 +41,9 @@ bool less(const Parameters& a, const Parameters& b) {
   return all(a) < all(b);
 }
 
-/// All that the checkpoint says: every byte of its weights, and what config.json decides. The hash
-/// that labels results (content_hash) reads only samples of the weights.
+/// All that the checkpoint says: every byte of its weights, and what config.json decides.
 std::string identity(const Model::Impl& model) {
   Sha256 hash;
-  for (const std::string& file : model.info.weight_files) hash.update(file_sha256(file));
   hash.update(model.content_hash);
   hash.update(model.configuration);
   return hash.hex();
@@ -69,9 +67,8 @@ Predictor::Predictor(Forecaster& forecaster, const Options& options)
   const Model::Impl& model = forecaster.model().impl();
   patch_ = static_cast<std::size_t>(model.info.patch_size != 0 ? model.info.patch_size
                                                                : model.net->patch());
-  run_ = fmt::format("prediction 3|{}|{}|{}|{}|{}|{}",
-                     options.cache_dir.empty() ? model.content_hash : identity(model),
-                     model.net->backend().isa(), word(model.precision), word(model.mode),
+  run_ = fmt::format("prediction 3|{}|{}|{}|{}|{}|{}", identity(model), model.net->backend().isa(),
+                     word(model.precision), word(model.mode),
                      options.decode == Decode::cached ? "cached" : "uncached", options.seed);
   statistics_.damaged = cache_.damaged();
 }
@@ -208,7 +205,8 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
     }
     std::vector<float>& to = stored_[jobs[i].answer];
     to = read_forecast(forecasts[i], parameters, wanted, bases, patch_);
-    if (!options_.cache_dir.empty()) made.push_back({jobs[i].key, to});
+    const bool finite = std::ranges::all_of(to, [](float x) { return std::isfinite(x); });
+    if (finite && !options_.cache_dir.empty()) made.push_back({jobs[i].key, to});
   }
   cache_.add(std::move(made));
 }

@@ -6,15 +6,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <optional>
+#include <new>
 
 #include "core/atomic_file.h"
 #include "core/input_file.h"
 #include "core/sha256.h"
+#include "core/trusted_folder.h"
 #include "toto/error.hpp"
 
 namespace toto::backtest {
@@ -30,7 +32,6 @@ constexpr std::size_t kChecksum = 32;
 constexpr std::size_t kHead = kKey + kChecksum + 4;
 constexpr std::string_view kPrefix = "predictions-";
 constexpr std::string_view kTag = "toto-predictions";
-constexpr std::uint64_t kMaxSegmentBytes = std::uint64_t{1} << 31;
 constexpr std::int64_t kStaleSeconds = 600;  // a write takes milliseconds
 
 std::string_view bytes_of(std::span<const float> values) {
@@ -48,16 +49,47 @@ bool is_key(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-std::optional<std::string> read_bytes(const fs::path& path) {
-  try {
-    const InputFile file(path.string());
-    if (file.size() > kMaxSegmentBytes) return std::nullopt;
-    std::string bytes(file.size(), '\0');
-    file.read(0, std::as_writable_bytes(std::span(bytes)));
-    return bytes;
-  } catch (const Error&) {
-    return std::nullopt;
+/// Entries one by one from `read(offset, bytes)`, of `size` bytes in all.
+template <typename Read>
+DecodedSegment decode(std::uint64_t size, const Read& read) {
+  DecodedSegment out;
+  std::array<char, kHead> head;
+  if (size < kMagic.size()) {
+    out.damaged = 1;
+    return out;
   }
+  read(0, std::span(head).first(kMagic.size()));
+  if (!std::string_view(head.data(), head.size()).starts_with(kMagic)) {
+    out.damaged = 1;
+    return out;
+  }
+  for (std::uint64_t at = kMagic.size(); at < size;) {
+    std::uint32_t count = 0;
+    const bool has_head = size - at >= kHead;
+    if (has_head) {
+      read(at, std::span(head));
+      std::memcpy(&count, head.data() + kKey + kChecksum, 4);
+    }
+    const std::uint64_t bytes = std::uint64_t{count} * sizeof(float);
+    if (!has_head || count > kMaxCachedFloats || size - at - kHead < bytes) {
+      ++out.damaged;
+      return out;
+    }
+    const std::string_view text(head.data(), head.size());
+    CachedPrediction entry{std::string(text.substr(0, kKey)), std::vector<float>(count)};
+    read(at + kHead, std::span(reinterpret_cast<char*>(entry.values.data()), bytes));
+    const bool whole =
+        is_key(entry.key) &&
+        text.substr(kKey, kChecksum) == checksum_of(entry.key, bytes_of(entry.values)) &&
+        std::ranges::all_of(entry.values, [](float x) { return std::isfinite(x); });
+    if (whole) {
+      out.entries.push_back(std::move(entry));
+    } else {
+      ++out.damaged;
+    }
+    at += kHead + bytes;
+  }
+  return out;
 }
 
 /// What a writer that was killed left behind.
@@ -82,40 +114,34 @@ std::string encode_segment(std::span<const CachedPrediction> entries) {
 }
 
 DecodedSegment decode_segment(std::string_view bytes) {
-  DecodedSegment out;
-  if (!bytes.starts_with(kMagic)) {
-    out.damaged = 1;
-    return out;
+  return decode(bytes.size(), [&](std::uint64_t at, std::span<char> out) {
+    if (!out.empty()) std::memcpy(out.data(), bytes.data() + at, out.size());
+  });
+}
+
+DecodedSegment read_segment(const std::string& path) {
+  DecodedSegment damaged;
+  damaged.damaged = 1;
+  try {
+    const InputFile file(path);
+    return decode(file.size(), [&](std::uint64_t at, std::span<char> out) {
+      file.read(at, std::as_writable_bytes(out));
+    });
+  } catch (const Error&) {
+    return damaged;
+  } catch (const std::bad_alloc&) {  // a miss costs time, and this is the only thing it may cost
+    return damaged;
   }
-  bytes.remove_prefix(kMagic.size());
-  while (!bytes.empty()) {
-    std::uint32_t count = 0;
-    if (bytes.size() >= kHead) std::memcpy(&count, bytes.data() + kKey + kChecksum, 4);
-    const bool fits = bytes.size() >= kHead && count <= kMaxCachedFloats &&
-                      bytes.size() - kHead >= std::size_t{count} * sizeof(float);
-    if (!fits) {
-      ++out.damaged;
-      return out;
-    }
-    const std::string_view key = bytes.substr(0, kKey);
-    const std::string_view body = bytes.substr(kHead, std::size_t{count} * sizeof(float));
-    CachedPrediction entry{std::string(key), std::vector<float>(count)};
-    if (count > 0) std::memcpy(entry.values.data(), body.data(), body.size());
-    const bool whole = is_key(key) && bytes.substr(kKey, kChecksum) == checksum_of(key, body) &&
-                       std::ranges::all_of(entry.values, [](float x) { return std::isfinite(x); });
-    if (whole) {
-      out.entries.push_back(std::move(entry));
-    } else {
-      ++out.damaged;
-    }
-    bytes.remove_prefix(kHead + body.size());
-  }
-  return out;
 }
 
 PredictionCache::PredictionCache(std::string folder, Warn warn)
     : folder_(std::move(folder)), warn_(std::move(warn)) {
   if (folder_.empty()) return;
+  if (const std::string problem = folder_problem(folder_, true); !problem.empty()) {
+    if (warn_) warn_(fmt::format("predictions are not kept in {}: {}", folder_, problem));
+    folder_.clear();
+    return;
+  }
   std::vector<fs::path> segments;
   std::error_code error;
   for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
@@ -125,8 +151,11 @@ PredictionCache::PredictionCache(std::string folder, Warn warn)
   }
   std::ranges::sort(segments);
   for (const fs::path& path : segments) {
-    const auto bytes = read_bytes(path);
-    DecodedSegment segment = decode_segment(bytes ? *bytes : std::string());
+    if (!is_own_file(path.string())) {
+      ++damaged_;
+      continue;
+    }
+    DecodedSegment segment = read_segment(path.string());
     damaged_ += segment.damaged;
     for (CachedPrediction& entry : segment.entries) {
       entries_.insert_or_assign(std::move(entry.key), std::move(entry.values));

@@ -32,13 +32,16 @@ struct DecodedSegment {
   std::size_t damaged = 0;  // entries that were not usable, at least
 };
 DecodedSegment decode_segment(std::string_view bytes);
+/// The same, without the whole of it in memory.
+DecodedSegment read_segment(const std::string& path);
 
 class PredictionCache {
  public:
   using Warn = std::function<void(std::string_view)>;
 
   /// Reads what the folder has; it is made when the first segment is written. An empty name: no
-  /// cache. What goes wrong is told to `warn` and costs time, nothing else.
+  /// cache. What goes wrong is told to `warn` and costs time, nothing else. A folder or a segment
+  /// that other users may write to is not used: a checksum tells damage, not who wrote the bytes.
   PredictionCache(std::string folder, Warn warn);
 
   /// Empty: a miss. Valid until the next add().

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
 
 #include "core/json.h"
 #include "models/model_impl.h"
@@ -28,12 +32,13 @@ class Evaluation {
     result_.rolling = options_.rolling;
     result_.horizon = options_.horizon;
     choose_windows(market);
-    for (const Window& window : windows_) {
-      const auto requests = requests_of(window, result_.symbols[window.symbol], options_,
-                                        result_.parameters[window.symbol]);
-      requests_.insert(requests_.end(), requests.begin(), requests.end());
+    std::vector<std::size_t> answers = forecast_windows();
+    // What was forecast is known by now, so that the second time costs nothing.
+    while (leave_out_overflows(answers)) {
+      choose_windows(market);
+      answers = forecast_windows();
     }
-    const auto answers = predictor_.predict(result_.symbols, result_.parameters, requests_);
+    tell_without_parameters();
     for (std::size_t i = 0; i < requests_.size(); ++i) add_cells(i, answers[i]);
     sort_cells();
     tell_unseasonal();
@@ -43,8 +48,44 @@ class Evaluation {
   }
 
  private:
+  std::vector<std::size_t> forecast_windows() {
+    requests_.clear();
+    for (const Window& window : windows_) {
+      const auto requests = requests_of(window, result_.symbols[window.symbol], options_,
+                                        result_.parameters[window.symbol]);
+      requests_.insert(requests_.end(), requests.begin(), requests.end());
+    }
+    return predictor_.predict(result_.symbols, result_.parameters, requests_);
+  }
+
+  /// A symbol with a forecast beyond the float32 range becomes an error; the others are evaluated.
+  /// Whether there was one.
+  bool leave_out_overflows(std::span<const std::size_t> answers) {
+    const std::size_t before = overflows_.size();
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      const Symbol& symbol = result_.symbols[requests_[i].symbol];
+      try {
+        require_finite(predictor_.stored(answers[i]),
+                       fmt::format("{}: series {}", symbol.file, quote(symbol.name)));
+      } catch (const Error& error) {
+        overflows_.try_emplace(symbol.name, error);
+      }
+    }
+    return overflows_.size() > before;
+  }
+
   void choose_windows(const Market& market) {
+    windows_.clear();
+    result_.symbols.clear();
+    result_.parameters.clear();
+    result_.season.clear();
+    result_.windows.clear();
+    result_.errors.clear();
     for (const Symbol& symbol : market.symbols) {
+      if (const auto bad = overflows_.find(symbol.name); bad != overflows_.end()) {
+        result_.errors.push_back({symbol.name, bad->second});
+        continue;
+      }
       const auto own = options_.by_symbol.find(symbol.name);
       const Parameters& parameters =
           own == options_.by_symbol.end() ? options_.parameters : own->second;
@@ -72,7 +113,6 @@ class Evaluation {
     }
     if (result_.symbols.empty()) fail_no_windows(result_.errors);
     result_.unseasonal.assign(result_.symbols.size(), 0);
-    tell_without_parameters();
   }
 
   /// Symbols that a file of parameters was to cover and does not.
@@ -172,6 +212,7 @@ class Evaluation {
   Result result_;
   std::vector<Window> windows_;
   std::vector<Request> requests_;
+  std::map<std::string, Error, std::less<>> overflows_;  // by symbol
   std::size_t at_window_ = 0, window_begin_ = 0;
 };
 

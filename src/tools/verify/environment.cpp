@@ -91,6 +91,8 @@ void describe_environment(SuiteState& state, VerifyReport& report) {
   lines.emplace_back("processor", processor_name());
   lines.emplace_back("cores", fmt::format("{}", available_cores()));
   for (const SettingLine& line : o.settings) {
+    // A report is shown around; where a user keeps plans is nobody's business.
+    if (line.name == "plan-cache-dir") continue;
     lines.emplace_back(line.name, fmt::format("{} ({})", line.value, describe(line.origin)));
   }
 }

@@ -33,7 +33,8 @@ std::vector<T> read_as(const SafetensorsFile& file, const std::string& name, Sto
 
 std::shared_ptr<const WeightSource> read_weights(const fs::path& folder,
                                                  const Toto1Config& config) {
-  if (fs::exists(folder / "model.safetensors")) {
+  std::error_code ignored;
+  if (fs::exists(folder / "model.safetensors", ignored)) {
     return open_safetensors((folder / "model.safetensors").string());
   }
   const std::string path = (folder / "weights.json").string();
@@ -119,7 +120,8 @@ bool GoldenFolder::full_size() const { return config.embed_dim >= 512; }
 
 GoldenFolder read_golden_folder(const std::string& path) {
   const fs::path folder(path);
-  if (!fs::is_directory(folder)) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
     throw Error(ExitStatus::missing_input, "file_not_found", "no such folder", path);
   }
   GoldenFolder g;

@@ -14,6 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kFormat = "toto-forecasts 1";
+constexpr std::uint64_t kMaxSize = 1 << 20;  // of each dimension: their product fits 64 bits
 constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
 
 struct Part {
@@ -33,13 +34,22 @@ constexpr Part kParts[] = {{"df", &Parameters::df, true},
               "it is a file that toto verify --record has written");
 }
 
+/// A number that is not whole would be converted, which is undefined beyond the range.
+std::size_t whole(const nlohmann::json& json, const char* key, const std::string& path) {
+  const nlohmann::json& value = json.at(key);
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMaxSize) {
+    malformed(path, std::string(key) + " is not a whole number");
+  }
+  return value.get<std::size_t>();
+}
+
 RecordedSeries read_series(const nlohmann::json& json, const std::string& path) {
   RecordedSeries s;
   s.id = json.at("id").get<std::string>();
   s.input = json.at("input").get<std::string>();
-  s.variates = json.at("variates").get<std::size_t>();
-  s.horizon = json.at("horizon").get<std::size_t>();
-  s.parameters.components = json.at("components").get<std::size_t>();
+  s.variates = whole(json, "variates", path);
+  s.horizon = whole(json, "horizon", path);
+  s.parameters.components = whole(json, "components", path);
   const std::size_t cells = s.variates * s.horizon;
   for (const Part& part : kParts) {
     s.parameters.*part.values = json.at(part.name).get<std::vector<double>>();
@@ -75,8 +85,9 @@ std::string encode_history(const History& history) {
 }
 
 History read_history(const std::string& path) {
-  const nlohmann::json json =
-      parse_json(read_text_file(path, kMaxBytes, ExitStatus::bad_data), ExitStatus::bad_data, path);
+  const JsonTree tree{parse_json(read_text_file(path, kMaxBytes, ExitStatus::bad_data),
+                                 ExitStatus::bad_data, path)};
+  const nlohmann::json& json = tree.root;
   History history;
   try {
     if (json.at("format") != kFormat) malformed(path, "another format");

@@ -2,6 +2,8 @@
 // The report as a page of text: the verdict first, then what failed, then every check.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/printable.h"
 #include "tools/verify/report_text.h"
 
@@ -9,21 +11,51 @@ namespace toto {
 namespace verify {
 namespace {
 
-/// Text in a cell of a table.
-std::string cell(std::string_view text) {
+/// Text as text: ids come out of files, and Markdown passes HTML, links and pictures on.
+std::string plain(std::string_view text) {
   std::string out;
   for (const char c : to_utf8(printable(text))) {
-    if (c == '|') out += '\\';
-    out += c;
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '|':
+      case '[':
+      case ']':
+      case '`':
+      case '\\':
+        out += '\\';
+        [[fallthrough]];
+      default:
+        out += c;
+    }
   }
   return out;
+}
+
+/// Text in a span of code, where nothing is special but the mark that ends it.
+std::string code(std::string_view text) {
+  std::size_t longest = 0, run = 0;
+  for (const char c : text) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  const std::string mark(longest + 1, '`');
+  const char* const space = longest > 0 ? " " : "";
+  return mark + space + to_utf8(printable(text)) + space + mark;
 }
 
 std::string row(const std::vector<std::string>& cells) {
   std::string line = "|";
   for (const std::string& one : cells) {
     line += ' ';
-    line += cell(one);
+    line += plain(one);
     line += " |";
   }
   return line + "\n";
@@ -39,7 +71,8 @@ std::string table(const std::vector<std::string>& columns,
 }
 
 std::string markdown(const VerifyReport& report) {
-  std::string text = fmt::format("# {}\n\n**{}**\n\n", report_title(report), summary(report));
+  std::string text =
+      fmt::format("# {}\n\n**{}**\n\n", plain(report_title(report)), plain(summary(report)));
   text += table({"", ""}, head_rows(report));
   text += "\n## Groups\n\n" + table(kGroupColumns, group_rows(report));
   const auto attention = attention_rows(report);
@@ -47,16 +80,16 @@ std::string markdown(const VerifyReport& report) {
     text += "\n## What needs attention\n\n" + table(kAttentionColumns, attention);
   }
   for (const std::string& group : groups(report)) {
-    text += fmt::format("\n## {}\n\n", heading(group)) +
+    text += fmt::format("\n## {}\n\n", plain(heading(group))) +
             table(kCheckColumns, check_rows(report, group));
   }
   for (const VerifyTable& t : report.tables) {
     text +=
-        fmt::format("\n## {}\n\n{}\n\n", cell(t.title), cell(t.note)) + table(t.columns, t.rows);
+        fmt::format("\n## {}\n\n{}\n\n", plain(t.title), plain(t.note)) + table(t.columns, t.rows);
   }
   text += "\n## Environment\n\n" + table({"", ""}, environment_rows(report));
-  text += "\n## How to reproduce\n\nThe whole report: `" + cell(report.command) +
-          "`. One line of it, where the verdict is then that of a part and never a pass:\n\n" +
+  text += "\n## How to reproduce\n\nThe whole report: " + code(report.command) +
+          ". One line of it, where the verdict is then that of a part and never a pass:\n\n" +
           table({"check", "command"}, reproduce_rows(report));
   return text;
 }

@@ -95,6 +95,32 @@ TEST_F(Cache, AFolderThatCannotBeUsedIsToldOnce) {
   EXPECT_EQ(told, 1);
 }
 
+// A checksum tells damage, not who wrote the bytes.
+TEST_F(Cache, WhatOthersMayWriteIsNotBelieved) {
+  { PredictionCache(path("cache"), {}).add(three()); }
+  std::string segment;
+  for (const auto& entry : std::filesystem::directory_iterator(path("cache"))) {
+    segment = entry.path().string();
+  }
+  ASSERT_EQ(::chmod(segment.c_str(), 0666), 0);
+  {
+    const PredictionCache cache(path("cache"), {});
+    EXPECT_TRUE(cache.find(key('a')).empty());
+    EXPECT_EQ(cache.damaged(), 1U);
+  }
+  ASSERT_EQ(::chmod(segment.c_str(), 0644), 0);
+  ASSERT_EQ(::chmod(path("cache").c_str(), 0777), 0);
+  std::string told;
+  PredictionCache cache(path("cache"), [&](std::string_view text) { told = text; });
+  EXPECT_TRUE(cache.find(key('a')).empty());
+  EXPECT_NE(told.find("anybody may write to it"), std::string::npos) << told;
+  cache.add({{key('d'), {7}}});
+  ASSERT_EQ(::chmod(path("cache").c_str(), 0755), 0);
+  const PredictionCache again(path("cache"), {});
+  EXPECT_EQ(again.find(key('a')).size(), 3U);
+  EXPECT_TRUE(again.find(key('d')).empty());
+}
+
 TEST_F(Cache, WithoutAFolderNothingIsKept) {
   PredictionCache cache("", {});
   cache.add(three());
