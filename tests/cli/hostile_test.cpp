@@ -172,7 +172,7 @@ TEST_F(Hostile, RingsOfLinksAreNoDefectOfTheProgram) {
   std::filesystem::create_symlink("ring", path("ring"));
   write("in.csv", two_columns());
   for (const std::string& line :
-       {"forecast ring" + with_model(), "forecast in.csv --model ring",
+       {"forecast ring" + with_model(), std::string("forecast in.csv --model ring"),
         "backtest ring" + with_model(), "forecast in.csv --output ring/y.csv" + with_model(),
         std::string("verify --golden ring"), "verify --record ring" + with_model(),
         std::string("model info ring")}) {
