@@ -18,6 +18,16 @@ namespace toto::differential {
 
 inline constexpr double kUlp = 0x1p-24;  // relative error of one rounding to float32
 
+/// What a backend rounds the operands of its products to.
+enum class Rounds { nothing, to_bf16, to_tf32 };
+
+struct Subject {
+  Backend& backend;
+  Backend& exact;   // the reference in float64
+  Backend& single;  // the reference in float32: for what must agree in every bit
+  Rounds rounds = Rounds::nothing;
+};
+
 /// Choices: from the bytes of a fuzzer while they last, then from a generator.
 class Dice {
  public:
