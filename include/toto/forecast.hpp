@@ -60,13 +60,14 @@ struct Forecast {
   std::size_t horizon = 0;   ///< H, steps
   std::size_t exact_steps =
       0;  ///< the first so many steps have exact statistics, free of sampling noise
-  std::size_t num_samples = 0;   ///< trajectories behind the other steps; 0 in mean mode
-  std::vector<float> mean;       ///< [V][H]
-  std::vector<float> median;     ///< [V][H]; empty in mean mode
-  std::vector<float> point;      ///< [V][H] what backtest::Parameters::aggregate asks for; empty
-                                 ///< where nothing does
-  std::vector<float> std;        ///< [V][H]; empty in mean mode; divisor N-1 where sampled
-  std::vector<double> levels;    ///< the quantile levels asked for, ascending
+  std::size_t num_samples = 0;  ///< trajectories behind the other steps; 0 in mean mode
+  std::vector<float> mean;      ///< [V][H]
+  std::vector<float> median;    ///< [V][H]; empty in mean mode
+  std::vector<float> point;     ///< [V][H] what backtest::Parameters::aggregate asks for; empty
+                                ///< where nothing does
+  std::vector<float> std;      ///< [V][H]; empty in mean mode; divisor N-1 where sampled; NaN where
+                               ///< the tails are too heavy for one (docs/statistics.md)
+  std::vector<double> levels;  ///< the quantile levels asked for, ascending
   std::vector<float> quantiles;  ///< [levels][V][H]; empty in mean mode
   std::vector<float> samples;    ///< [num_samples][V][H] if asked for
   Parameters parameters;         ///< if asked for: along trajectory 0 beyond the first patch

@@ -63,7 +63,7 @@ void HostStatistics::exact(const Backend& backend, const Batch& batch, const Pat
     worker.mixture.quantiles({levels.values + b.level_first, count}, found);
     float* to = out + index * (2 + levels.max);
     *to++ = static_cast<float>(worker.mixture.mean() * stretch + shift);
-    *to++ = static_cast<float>(std::sqrt(worker.mixture.variance()) * stretch);
+    *to++ = static_cast<float>(worker.mixture.standard_deviation() * stretch);
     for (const double q : found) *to++ = static_cast<float>(q * stretch + shift);
   };
   // One item for each step, so that a single series keeps all threads busy.

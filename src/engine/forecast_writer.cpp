@@ -208,7 +208,7 @@ void ForecastWriter::exact_from_parameters(const SeriesResults& r, const AskedLe
       const double scale = from[4 * k + 1];
       mixture_.quantiles(levels.wide, found_);
       step_[0] = static_cast<float>(mixture_.mean() * scale + loc);
-      step_[1] = static_cast<float>(std::sqrt(mixture_.variance()) * scale);
+      step_[1] = static_cast<float>(mixture_.standard_deviation() * scale);
       for (std::size_t i = 0; i < found_.size(); ++i) {
         step_[2 + i] = static_cast<float>(found_[i] * scale + loc);
       }

@@ -14,6 +14,7 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kMax = std::numeric_limits<double>::max();
+constexpr double kMaxTail = 10;  // of a variance over that with df 3
 
 }  // namespace
 
@@ -26,7 +27,7 @@ void Mixture::assign(std::span<const double> df, std::span<const double> loc,
   assert(df.size() == probability.size() && loc.size() == df.size() && scale.size() == df.size());
   used_ = 0;
   valid_ = true;
-  mean_ = variance_ = 0;
+  mean_ = variance_ = tame_variance_ = 0;
   double total = 0;
   for (std::size_t k = 0; k < probability.size(); ++k) {
     const double p = probability[k];
@@ -39,7 +40,7 @@ void Mixture::assign(std::span<const double> df, std::span<const double> loc,
   }
   valid_ = valid_ && total > 0 && std::isfinite(total);
   if (!valid_) {
-    mean_ = variance_ = kNaN;
+    mean_ = variance_ = tame_variance_ = kNaN;
     return;
   }
   std::sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(used_),
@@ -68,7 +69,14 @@ void Mixture::assign(std::span<const double> df, std::span<const double> loc,
     const double own = nu > 2 ? scale[k] * scale[k] * (nu / (nu - 2)) : kInf;
     const double off = loc[k] - center_;
     variance_ += b.weight[lane] * (own + off * off);
+    const double tame = std::max(nu, 3.0);
+    tame_variance_ += b.weight[lane] * (scale[k] * scale[k] * (tame / (tame - 2)) + off * off);
   }
+}
+
+double Mixture::standard_deviation() const {
+  const bool known = std::isfinite(variance_) && variance_ <= kMaxTail * tame_variance_;
+  return known ? std::sqrt(variance_) : kNaN;
 }
 
 /// One running sum per lane: the order of addition is fixed, and the sums can be vectors.

@@ -33,6 +33,10 @@ class Mixture {
   [[nodiscard]] double mean() const { return mean_; }
   /// Infinite if a component's df is 2: its tails are too heavy for a variance.
   [[nodiscard]] double variance() const { return variance_; }
+  /// The root of the variance; NaN where that says nothing about the spread: where the tails of
+  /// components with df below 3 make the variance more than ten times what df = 3 would make it.
+  /// docs/statistics.md has the reason.
+  [[nodiscard]] double standard_deviation() const;
   [[nodiscard]] double pdf(double x) const;
   /// P(X <= x), to full relative accuracy in the lower tail.
   [[nodiscard]] double cdf(double x) const;
@@ -77,6 +81,7 @@ class Mixture {
   double mean_ = 0;
   double center_ = 0;  // sum of weight * loc
   double variance_ = 0;
+  double tame_variance_ = 0;  // with every df taken as 3 at least
   bool valid_ = false;
 };
 

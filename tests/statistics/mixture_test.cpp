@@ -165,6 +165,29 @@ TEST(Mixture, VarianceAddsSpreadWithinAndBetween) {
   EXPECT_EQ(make({{2, 9}, {0, 0}, {1, 1}, {0, 1}}).variance(), 9.0 / 7);
 }
 
+/// Where there is a standard deviation it fits the band between the quantiles 0.1 and 0.9; next to
+/// df 2 there is none.
+TEST(Mixture, StandardDeviationAgreesWithTheBandOrIsAbsent) {
+  constexpr double kNormal = 2.5631031310892007;  // between the same quantiles of the normal
+  for (const double df : {2.0, 2.0001, 2.01, 2.05, 2.1, 2.5, 3.0, 5.0, 30.0}) {
+    const Mixture mixture = make({{df}, {5}, {2}, {1}});
+    const double std = mixture.standard_deviation();
+    if (df < 2.07) {
+      EXPECT_TRUE(std::isnan(std)) << df;
+      continue;
+    }
+    EXPECT_EQ(std, std::sqrt(mixture.variance())) << df;
+    EXPECT_LT(std / ((mixture.quantile(0.9) - mixture.quantile(0.1)) / kNormal), 4) << df;
+  }
+  // A rare component that is wide, but has a variance, is no reason to say nothing.
+  const Mixture spikes = make({{30, 30}, {0, 0}, {1, 100}, {0.95, 0.05}});
+  EXPECT_EQ(spikes.standard_deviation(), std::sqrt(spikes.variance()));
+  // One near df 2 that hardly counts is none either.
+  const Mixture mostly = make({{2.01, 9}, {0, 0}, {1, 1}, {1e-3, 1}});
+  EXPECT_EQ(mostly.standard_deviation(), std::sqrt(mostly.variance()));
+  EXPECT_TRUE(std::isnan(make({{2, 9}, {0, 0}, {1, 1}, {1e-9, 1}}).standard_deviation()));
+}
+
 // --- quantiles at the limits ---
 
 TEST(Mixture, QuantilesOfOneComponentAreStudents) {
