@@ -89,14 +89,19 @@ ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
   backtest::write_metrics(to("metrics.csv"), metrics);
   backtest::write_summary(to("summary.json"), result, metrics, trades, options, run);
   backtest::write_report(to("report.html"), result, metrics, trades, options, run);
-  to("run.json")(statistics_json(result.statistics));
+  const Counters counters = forecaster.counters();
+  to("run.json")(statistics_json(result.statistics, request.counters ? &counters : nullptr));
   files.replace();
 
+  if (request.counters) show_counters(counters);
   if (request.json) {
     backtest::write_summary([](std::string_view text) { print(text); }, result, metrics, trades,
                             options, run);
   } else if (!session.quiet) {
     print(backtest_table(result, metrics, trades, options));
+    if (request.trade && trades.empty()) {
+      print("nothing was traded: no target is called as prices are (open, high, low, close)\n");
+    }
     print(fmt::format("results are in {0}: report.html, summary.json, metrics.csv, forecasts.csv\n",
                       request.out));
   }
@@ -118,13 +123,18 @@ void add_result_options(const Command& command, BacktestRequest& request) {
       .add_flag("--trade", request.trade,
                 "Add what a simple long, flat or short strategy would have made: an illustration")
       .group(group);
-  add_number(command, "--fee", request.fee, 0, 1, "invalid_fee",
-             "Of the value traded (default: 0.0005, 0.001 for symbols that trade every day)")
+  add_number(
+      command, "--fee", request.fee, 0, 1, "invalid_fee",
+      "Of the value traded (default: 0.001 for symbols that trade every day, 0.0001 for those "
+      "that trade round the clock on weekdays, else 0.0005)")
       .group(group);
   add_number(command, "--dead-zone", request.dead_zone, 0, 1, "invalid_dead_zone",
              "No position where the forecast moves less than that share (default 0)")
       .group(group);
   command.add_flag("--json", request.json, "Print summary.json to standard output").group(group);
+  add_counters_option(
+      command, request,
+      "Say what the machine did: one line on standard error, and `counters` in run.json");
 }
 
 }  // namespace

@@ -92,6 +92,10 @@ void add_backtest_model_options(const Command& command, BacktestRequest& request
   add_settings_options(command, request.settings);
 }
 
+void add_counters_option(const Command& command, BacktestRequest& request, const char* help) {
+  command.add_flag("--counters", request.counters, help).group("Results");
+}
+
 backtest::RunDescription describe_run(const ModelInfo& info, const Forecaster& forecaster,
                                       Decode decode) {
   const Model::Impl& model = forecaster.model().impl();

@@ -23,6 +23,7 @@ struct BacktestRequest {
   std::optional<double> fee;
   double dead_zone = 0;
   bool json = false;
+  bool counters = false;
 };
 
 void add_market_options(const Command& command, BacktestRequest& request);
@@ -30,6 +31,7 @@ void add_market_options(const Command& command, BacktestRequest& request);
 void add_window_options(const Command& command, BacktestRequest& request);
 void add_forecast_choices(const Command& command, BacktestRequest& request);
 void add_backtest_model_options(const Command& command, BacktestRequest& request);
+void add_counters_option(const Command& command, BacktestRequest& request, const char* help);
 
 /// What was run, for the files of results.
 backtest::RunDescription describe_run(const ModelInfo& info, const Forecaster& forecaster,

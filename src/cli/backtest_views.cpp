@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -99,8 +100,10 @@ std::string backtest_table(const backtest::Result& result, std::span<const Metri
       word(options.rolling), s.distinct, s.cache_hits, s.forecast);
   if (s.forecast > 0) {
     out += fmt::format(
-        " at {:.1f} per second (calls of up to {}: p50 {:.3f} s, p95 {:.3f}, p99 {:.3f})",
-        s.series_per_second, s.batch, s.latency_p50, s.latency_p95, s.latency_p99);
+        " at {:.1f} per second in calls of up to {}; one alone takes p50 {:.3g} ms, p95 {:.3g}, "
+        "p99 {:.3g} ({} timed)",
+        s.series_per_second, s.batch, 1e3 * s.latency_p50, 1e3 * s.latency_p95, 1e3 * s.latency_p99,
+        s.timed_alone);
   }
   out += '\n';
   const backtest::ScaleEffect& e = result.scale_effect;
@@ -118,30 +121,41 @@ std::string backtest_table(const backtest::Result& result, std::span<const Metri
       out += "the times are an index: nothing is said per year\n";
     }
     for (const backtest::Trades& t : trades) {
-      out += fmt::format("{} return {:>8} %, Sharpe {:>6}, drawdown {:>6} %; held {:>8} %\n",
-                         shown(t.symbol.empty() ? "all, equal parts" : traded(t), 20),
-                         number(100 * t.total_return, "{:.1f}"), number(t.sharpe, "{:.2f}"),
-                         number(100 * t.drawdown, "{:.1f}"), number(100 * t.hold_return, "{:.1f}"));
+      out += fmt::format(
+          "{} return {:>8} %, Sharpe {:>6}, drawdown {:>6} %, fee {:>5} %; held {:>8} %\n",
+          shown(t.symbol.empty() ? "all, equal parts" : traded(t), 20),
+          number(100 * t.total_return, "{:.1f}"), number(t.sharpe, "{:.2f}"),
+          number(100 * t.drawdown, "{:.1f}"), number(100 * t.fee, "{:.3g}"),
+          number(100 * t.hold_return, "{:.1f}"));
     }
   }
   return out;
 }
 
-std::string statistics_json(const backtest::RunStatistics& s) {
+void show_counters(const Counters& counters) {
+  std::fputs(fmt::format("toto: {}\n", summary(counters)).c_str(), stderr);
+}
+
+std::string statistics_json(const backtest::RunStatistics& s, const Counters* counters) {
   const double hits =
       s.distinct == 0 ? 0 : static_cast<double>(s.cache_hits) / static_cast<double>(s.distinct);
-  const nlohmann::ordered_json out = {{"contexts_requested", s.requested},
-                                      {"contexts_distinct", s.distinct},
-                                      {"cache_hits", s.cache_hits},
-                                      {"cache_hit_rate", hits},
-                                      {"cache_entries_damaged", s.damaged},
-                                      {"forecasts_made", s.forecast},
-                                      {"seconds", s.seconds},
-                                      {"series_per_second", s.series_per_second},
-                                      {"largest_call", s.batch},
-                                      {"call_seconds_p50", s.latency_p50},
-                                      {"call_seconds_p95", s.latency_p95},
-                                      {"call_seconds_p99", s.latency_p99}};
+  nlohmann::ordered_json out = {{"contexts_requested", s.requested},
+                                {"contexts_distinct", s.distinct},
+                                {"cache_hits", s.cache_hits},
+                                {"cache_hit_rate", hits},
+                                {"cache_entries_damaged", s.damaged},
+                                {"forecasts_made", s.forecast},
+                                {"seconds", s.seconds},
+                                {"series_per_second", s.series_per_second},
+                                {"largest_call", s.batch},
+                                {"call_seconds_p50", s.call_p50},
+                                {"call_seconds_p95", s.call_p95},
+                                {"call_seconds_p99", s.call_p99},
+                                {"forecasts_timed_alone", s.timed_alone},
+                                {"forecast_seconds_p50", s.latency_p50},
+                                {"forecast_seconds_p95", s.latency_p95},
+                                {"forecast_seconds_p99", s.latency_p99}};
+  if (counters != nullptr) out["counters"] = nlohmann::ordered_json::parse(to_json(*counters));
   return out.dump(2) + "\n";
 }
 

@@ -79,6 +79,7 @@ ExitStatus run_tune(TuneRequest& request, const Session& session) {
   backtest::write_parameters([&](std::string_view text) { output.write(text); }, tuning,
                              with.options, run);
   output.commit();
+  if (with.counters) show_counters(forecaster.counters());
   if (with.json) {
     backtest::write_parameters([](std::string_view text) { print(text); }, tuning, with.options,
                                run);
@@ -178,6 +179,7 @@ void add_tune(const Command& app, Session& session) {
       .type_name("DIR")
       .group("Results");
   command.add_flag("--json", with.json, "Print the file to standard output too").group("Results");
+  add_counters_option(command, with, "Say what the machine did: one line on standard error");
   command.callback([request, &session] {
     session.run = [request, &session] { return run_tune(*request, session); };
   });

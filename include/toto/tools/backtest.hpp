@@ -38,6 +38,13 @@ enum class Rolling {
 inline constexpr std::size_t kLevels = 19;
 std::span<const double, kLevels> levels();
 
+/// When a symbol trades, which says what kind of asset it is and what trading it usually costs.
+enum class TradingHours {
+  sessions,  ///< a part of the day, or nobody can tell: shares. Fee 0.0005
+  weekdays,  ///< round the clock but for weekends: currencies. Fee 0.0001
+  always,    ///< at weekends too: crypto. Fee 0.001
+};
+
 /// Something about the data that whoever reads the results should know.
 struct Finding {
   std::string code;  ///< gaps, repeated_rows, non_positive, high_below_low, zero_volume, jumps,
@@ -57,7 +64,7 @@ struct Symbol {
   std::vector<std::int64_t> times;   ///< [T] as data::TimeSeries
   data::TimeStyle style;
   data::Interval interval;
-  bool every_day = false;  ///< trades at weekends too, as crypto does
+  TradingHours hours = TradingHours::sessions;
   std::vector<Finding> findings;
 
   [[nodiscard]] std::span<const float> values_of(std::size_t target) const {
@@ -180,14 +187,15 @@ struct Metrics {
   double mape = 0, smape = 0;  ///< percent
   double mase = 0;             ///< 1: as wrong as the seasonal naive forecast was in context (the
                                ///< last value, where the context has no season)
-  double return_mae = 0;       ///< mean of |forecast - actual| / |base|, percent
+  double return_mae = 0;       ///< mean of |forecast - actual| / base, percent; NaN where a base is
+                               ///< 0 or below, since such values have no returns
   double wql = 0;              ///< weighted quantile loss, mean over the levels
   double crps = 0;             ///< 2 x mean pinball loss over the levels; units of the values
   std::array<double, kLevels> pinball{};  ///< per level; units of the values
   std::array<double, kLevels> below{};    ///< share of actual values at or below the quantile
   std::array<double, 3> coverage{};       ///< of the central 50, 80 and 90 % intervals
-  std::array<double, 3> width{};          ///< their mean width, percent of |base|
-  std::size_t directions = 0;             ///< cells where the value moved
+  std::array<double, 3> width{};          ///< their mean width, percent of base; NaN as well
+  std::size_t directions = 0;             ///< cells where the value moved and the forecast says so
   double direction = 0;                   ///< share with the right sign of actual - base
   double direction_low = 0, direction_high = 0;    ///< its 95 % interval (Wilson)
   std::array<PairedTest, kSources - 1> against{};  ///< the model against each baseline
@@ -214,8 +222,10 @@ struct RunStatistics {
   std::size_t damaged = 0;     ///< entries of the cache that were not usable
   double seconds = 0;          ///< of forecasting alone
   double series_per_second = 0;
-  std::size_t batch = 0;                                     ///< series in the largest call
-  double latency_p50 = 0, latency_p95 = 0, latency_p99 = 0;  ///< seconds of a call
+  std::size_t batch = 0;                            ///< series in the largest call
+  double call_p50 = 0, call_p95 = 0, call_p99 = 0;  ///< seconds of a call, of up to `batch` series
+  std::size_t timed_alone = 0;                      ///< contexts forecast once more, one to a call
+  double latency_p50 = 0, latency_p95 = 0, latency_p99 = 0;  ///< seconds of such a forecast
 };
 
 struct Result {
@@ -273,9 +283,10 @@ struct Trades {
   double hold_sharpe = 0;  ///< yearly
 };
 
-/// `fee` nothing: 0.0005, and 0.001 for symbols that trade every day. `dead_zone`: no position
-/// where the forecast moves less than that. Looks at the target that is a close in any usual
-/// spelling, else the first. Symbols are put together unless some have times and others an index.
+/// `fee` nothing: by TradingHours. `dead_zone`: no position where the forecast moves less than
+/// that. Looks at the target that is a close in any usual spelling, else at the first that is an
+/// open, high or low: what is no price has no returns and is left out. Symbols are put together
+/// unless some have times and others an index.
 std::vector<Trades> simulate(const Result& result, std::optional<double> fee, double dead_zone = 0);
 
 /// What was run, for the reader of an output.

@@ -126,6 +126,12 @@ double trimmed(std::span<const double> sorted, double below, double above) {
   return mean_of(sorted.subspan(std::min(dropped, sorted.size() - 1)));
 }
 
+double spread_of(const Mixture& mixture) {
+  const double std = mixture.standard_deviation();
+  return std::isnan(std) ? spread_of_band(mixture.quantile(kBandLow), mixture.quantile(kBandHigh))
+                         : std;
+}
+
 /// sum p E[X; X <= x] over the components, probabilities normalised.
 double partial_mean(const ExactStep& step, double x) {
   double sum = 0;
@@ -162,6 +168,11 @@ std::vector<Aggregate> parse_aggregates(std::string_view text) {
     if (comma == std::string_view::npos) return all;
     text.remove_prefix(comma + 1);
   }
+}
+
+double spread_of_band(double low, double high) {
+  constexpr double kNormal = 2.5631031310892007;  // between the normal's quantiles 0.1 and 0.9
+  return (high - low) / kNormal;
 }
 
 double quantile_of(std::span<const double> sorted, double level) {
@@ -209,11 +220,11 @@ double aggregate(const Aggregate& what, const ExactStep& step) {
       return (partial_mean(step, high) - partial_mean(step, low)) / (1 - what.first - what.second);
     }
     case Kind::mean_std:
-      return mixture.mean() + what.first * std::sqrt(mixture.variance());
+      return mixture.mean() + what.first * spread_of(mixture);
     case Kind::mean_quantile:
       return what.second * mixture.mean() + (1 - what.second) * mixture.quantile(what.first);
     case Kind::quantile_std:
-      return mixture.quantile(what.first) + what.second * std::sqrt(mixture.variance());
+      return mixture.quantile(what.first) + what.second * spread_of(mixture);
   }
   return NAN;
 }

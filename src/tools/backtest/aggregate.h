@@ -41,6 +41,11 @@ std::string_view aggregate_words();
 /// s[min(N - 1, int(N F)):].mean().
 double aggregate(const Aggregate& what, std::span<const double> sorted);
 
+/// The levels of the band that stands for a standard deviation where a mixture has none
+/// (Mixture::standard_deviation()), and the deviation of the normal that has such a band.
+inline constexpr double kBandLow = 0.1, kBandHigh = 0.9;
+double spread_of_band(double low, double high);
+
 /// np.quantile.
 double quantile_of(std::span<const double> sorted, double level);
 
@@ -49,8 +54,7 @@ struct ExactStep {
   std::span<const double> df, loc, scale, probability;
 };
 
-/// Of the exact distribution, in the units of the mixture. Components with df <= 2 have no
-/// variance.
+/// Of the exact distribution, in the units of the mixture.
 double aggregate(const Aggregate& what, const ExactStep& step);
 
 }  // namespace toto::backtest

@@ -17,6 +17,7 @@
 #include "data/number.h"
 #include "tools/backtest/column_names.h"
 #include "tools/backtest/data_check.h"
+#include "tools/backtest/trading_hours.h"
 #include "toto/tools/backtest.hpp"
 
 namespace toto::backtest {
@@ -156,7 +157,7 @@ class FileReader {
     symbol.style = series.style;
     symbol.interval = series.interval;
     try {
-      symbol.every_day = trades_every_day(symbol);
+      symbol.hours = trading_hours(series);
       symbol.findings = check(series);
       for (const std::string& message : unreadable_) {
         symbol.findings.push_back(
@@ -180,17 +181,6 @@ class FileReader {
     symbol.values = std::move(series.values);
     symbol.mask = std::move(series.mask);
     market.symbols.push_back(std::move(symbol));
-  }
-
-  static bool trades_every_day(const Symbol& symbol) {
-    if (symbol.interval.unit != data::Interval::Unit::milliseconds) return false;
-    if (symbol.style.form == data::TimeStyle::Form::index) return false;
-    if (symbol.interval.count > data::kDayMs) return false;
-    std::size_t weekend = 0;
-    for (const std::int64_t time : symbol.times) {
-      weekend += data::weekday_of(data::floor_div(time, data::kDayMs)) >= 5 ? 1 : 0;
-    }
-    return weekend * 5 >= symbol.times.size();  // two days of seven
   }
 
   std::vector<Finding> check(const data::TimeSeries& series) const {

@@ -69,16 +69,15 @@ std::vector<double> quantiles(const Columns& columns, Source source, std::size_t
   return out;
 }
 
-/// Mean of |value| / |base|, percent.
+/// Mean of |value| / base, percent. A series that can be 0 or below has no returns: next to 0 they
+/// would be as large as one likes.
 double percent_of_base(Values value, Values base) {
   double sum = 0;
-  std::size_t count = 0;
   for (std::size_t i = 0; i < value.size(); ++i) {
-    if (base[i] == 0) continue;
-    sum += std::abs(value[i]) / std::abs(base[i]);
-    ++count;
+    if (!(base[i] > 0)) return NAN;
+    sum += std::abs(value[i]) / base[i];
   }
-  return count == 0 ? NAN : 100 * sum / static_cast<double>(count);
+  return value.empty() ? NAN : 100 * sum / static_cast<double>(value.size());
 }
 
 void measure_quantiles(Metrics& m, const Columns& columns) {
@@ -177,9 +176,7 @@ Metrics measure_group(const Columns& columns, Source source, const Result& resul
   for (std::size_t i = 0; i < point.size(); ++i) error[i] = point[i] - columns.actual[i];
   m.return_mae = percent_of_base(error, columns.base);
   measure_quantiles(m, columns);
-  // The last value says nothing about a direction.
-  const Proportion right =
-      source == Source::last_value ? wilson(0, 0) : direction(columns.actual, point, columns.base);
+  const Proportion right = direction(columns.actual, point, columns.base);
   m.directions = right.count;
   m.direction = right.share;
   m.direction_low = right.low;

@@ -104,9 +104,10 @@ Proportion direction(Values actual, Values forecast, Values base) {
   std::size_t moved = 0;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const double happened = actual[i] - base[i];
-    if (happened == 0) continue;
+    const double said = forecast[i] - base[i];
+    if (happened == 0 || said == 0) continue;  // a forecast of no move is no wrong direction
     ++moved;
-    if (happened * (forecast[i] - base[i]) > 0) ++right;
+    right += std::signbit(happened) == std::signbit(said) ? 1 : 0;
   }
   return wilson(right, moved);
 }

@@ -32,7 +32,8 @@ struct Proportion {
   double share = 0, low = 0, high = 0;  // Wilson's 95 % interval
 };
 Proportion wilson(std::size_t right, std::size_t count);
-/// Of the cells where the value moved from its base: those whose forecast moved to the same side.
+/// Of the cells where value and forecast both moved from the base: those where both went to the
+/// same side. A forecast of no move names no direction, so it is neither right nor wrong.
 Proportion direction(Values actual, Values forecast, Values base);
 
 /// Of losses at the same origins in the order of time; errors of forecasts up to `overlap` origins

@@ -20,6 +20,7 @@ namespace {
 // A call of the engine: enough rows to keep every core busy, little memory. What a batch holds
 // changes no bit of a result.
 constexpr std::size_t kMaxBatch = 256;
+constexpr std::size_t kMaxAlone = 32;  // forecasts timed one by one
 constexpr std::size_t kMaxValues = std::size_t{1} << 18;
 constexpr std::size_t kMaxDrawn = std::size_t{1} << 24;  // floats of trajectories
 
@@ -189,10 +190,12 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
   };
   const double begun = seconds_now();
   const std::vector<Forecast> forecasts = forecaster_.forecast(batch.series, options);
-  latencies_.push_back(seconds_now() - begun);
-  statistics_.seconds += latencies_.back();
+  calls_.push_back(seconds_now() - begun);
+  statistics_.seconds += calls_.back();
   statistics_.forecast += jobs.size();
   statistics_.batch = std::max(statistics_.batch, jobs.size());
+
+  time_alone(batch, options);
 
   std::vector<CachedPrediction> made;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -211,18 +214,36 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
   cache_.add(std::move(made));
 }
 
+/// What a service would wait for: some contexts once more, one to a call. The first one of a kind
+/// builds its plan and is not counted.
+void Predictor::time_alone(const Batch& batch, const ForecastOptions& options) {
+  ForecastOptions quiet = options;
+  quiet.progress = nullptr;
+  std::vector<Forecast> out(1);
+  for (std::size_t i = 0; i < batch.series.size() && alone_.size() < kMaxAlone; ++i) {
+    if (i == 0) forecaster_.forecast({&batch.series[i], 1}, quiet, out);
+    const double begun = seconds_now();
+    forecaster_.forecast({&batch.series[i], 1}, quiet, out);
+    alone_.push_back(seconds_now() - begun);
+  }
+}
+
 RunStatistics Predictor::statistics() const {
   RunStatistics all = statistics_;
-  std::vector<double> sorted = latencies_;
-  std::ranges::sort(sorted);
-  const auto at = [&](double q) {
-    if (sorted.empty()) return 0.0;
-    return sorted[static_cast<std::size_t>(
-        std::lround(q * static_cast<double>(sorted.size() - 1)))];
+  const auto percentiles = [](std::vector<double> sorted, double& p50, double& p95, double& p99) {
+    if (sorted.empty()) return;
+    std::ranges::sort(sorted);
+    const auto at = [&](double q) {
+      return sorted[static_cast<std::size_t>(
+          std::lround(q * static_cast<double>(sorted.size() - 1)))];
+    };
+    p50 = at(0.5);
+    p95 = at(0.95);
+    p99 = at(0.99);
   };
-  all.latency_p50 = at(0.5);
-  all.latency_p95 = at(0.95);
-  all.latency_p99 = at(0.99);
+  percentiles(calls_, all.call_p50, all.call_p95, all.call_p99);
+  percentiles(alone_, all.latency_p50, all.latency_p95, all.latency_p99);
+  all.timed_alone = alone_.size();
   all.series_per_second = all.seconds > 0 ? static_cast<double>(all.forecast) / all.seconds : 0;
   return all;
 }

@@ -46,6 +46,7 @@ class Predictor {
                 std::span<const Job> jobs);
   void run_batch(std::span<const Symbol> symbols, const Parameters& parameters,
                  std::span<const Job> jobs);
+  void time_alone(const Batch& batch, const ForecastOptions& options);
   [[nodiscard]] std::size_t batch_size(std::span<const Symbol> symbols,
                                        const Parameters& parameters,
                                        std::span<const Job> jobs) const;
@@ -58,8 +59,8 @@ class Predictor {
   std::unordered_map<std::string, std::size_t> answers_;  // by key
   std::deque<std::vector<float>> stored_;
   RunStatistics statistics_;
-  std::vector<double> latencies_;
-  std::size_t done_ = 0, total_ = 0;  // for the progress bar
+  std::vector<double> calls_, alone_;  // seconds
+  std::size_t done_ = 0, total_ = 0;   // for the progress bar
 };
 
 /// How many variates a request has.

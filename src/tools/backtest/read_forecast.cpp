@@ -15,6 +15,8 @@ bool has_quantile(Kind kind) {
   return kind == Kind::quantile || kind == Kind::mean_quantile || kind == Kind::quantile_std;
 }
 
+bool has_std(Kind kind) { return kind == Kind::mean_std || kind == Kind::quantile_std; }
+
 /// A level as the engine takes it: within (0, 1). Only an aggregate may ask for 0 or 1.
 double engine_level(double level) {
   if (level <= 0) return 1e-6;
@@ -37,18 +39,22 @@ class ExactReader {
   /// What the model says, in its units.
   [[nodiscard]] double point(const Aggregate& point, std::size_t cell) const {
     const double mean = forecast_.mean[cell];
-    const double std = forecast_.std[cell];
+    const double known = forecast_.std[cell];
+    const auto std = [&] {
+      return std::isnan(known) ? spread_of_band(quantile(kBandLow, cell), quantile(kBandHigh, cell))
+                               : known;
+    };
     switch (point.kind) {
       case Kind::mean:
         return mean;
       case Kind::quantile:
         return quantile(point.first, cell);
       case Kind::mean_std:
-        return mean + point.first * std;
+        return mean + point.first * std();
       case Kind::mean_quantile:
         return point.second * mean + (1 - point.second) * quantile(point.first, cell);
       case Kind::quantile_std:
-        return quantile(point.first, cell) + point.second * std;
+        return quantile(point.first, cell) + point.second * std();
       case Kind::trimmed:
         break;
     }
@@ -90,6 +96,7 @@ ForecastOptions forecast_options(const Parameters& parameters, const Wanted& wan
   for (const double level : wanted.levels) options.levels.push_back(engine_level(level));
   for (const Aggregate& point : wanted.points) {
     if (has_quantile(point.kind)) options.levels.push_back(engine_level(point.first));
+    if (has_std(point.kind)) options.levels.insert(options.levels.end(), {kBandLow, kBandHigh});
     if (point.kind == Kind::trimmed) options.keep_parameters = true;
   }
   options.keep_samples = needs_trajectories(parameters, steps, patch);

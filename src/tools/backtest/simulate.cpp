@@ -6,13 +6,12 @@
 
 #include "tools/backtest/cells.h"
 #include "tools/backtest/column_names.h"
+#include "tools/backtest/trading_hours.h"
 #include "toto/tools/backtest.hpp"
 
 namespace toto::backtest {
 namespace {
 
-constexpr double kEquityFee = 0.0005;
-constexpr double kCryptoFee = 0.001;
 constexpr double kYearMs = 365.25 * 86'400'000.0;
 
 /// What 1 of the beginning has become.
@@ -162,8 +161,12 @@ std::vector<Trades> simulate(const Result& result, std::optional<double> fee, do
   for (std::size_t s = 0; s < result.symbols.size(); ++s) {
     const Symbol& symbol = result.symbols[s];
     // Targets are called as they were asked for: Close, close_price.
-    const std::size_t target = find_column(symbol.targets, "close").value_or(0);
-    const double pays = fee.value_or(symbol.every_day ? kCryptoFee : kEquityFee);
+    const auto first_price = std::ranges::find_if(symbol.targets, is_price);
+    if (first_price == symbol.targets.end()) continue;
+    const std::size_t target =
+        find_column(symbol.targets, "close")
+            .value_or(static_cast<std::size_t>(first_price - symbol.targets.begin()));
+    const double pays = fee.value_or(usual_fee(symbol.hours));
     Path path = walk(result, s, target, pays, dead_zone);
     if (path.marks.empty()) continue;
     const bool has_times = symbol.style.form != data::TimeStyle::Form::index;

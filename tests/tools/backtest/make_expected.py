@@ -39,7 +39,7 @@ def measures(rng, n):
         frame[f"q{q}"] = quantiles[q]
     frame["f-lo-80"], frame["f-hi-80"] = quantiles[0.1], quantiles[0.9]
     history = pd.DataFrame({"unique_id": "a", "ds": np.arange(-200, 0), "y": train})
-    moved = actual != base
+    moved = (actual != base) & (forecast != base)  # a forecast of no move says no direction
     right = int(np.sum((np.sign(forecast - base) == np.sign(actual - base)) & moved))
     interval = stats.binomtest(right, int(moved.sum())).proportion_ci(0.95, method="wilson")
     expected = {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading bars as people have them, and what is odd about them.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "market_file.h"
@@ -39,7 +41,7 @@ TEST_F(Market_, ReadsFilesAndFolders) {
   EXPECT_EQ(market.symbols[0].bars, 20U);
   EXPECT_EQ(market.symbols[0].targets, std::vector<std::string>{"close"});
   EXPECT_NEAR(market.symbols[1].values[3], test::price(3, 1), 0.0006);
-  EXPECT_FALSE(market.symbols[0].every_day);
+  EXPECT_EQ(market.symbols[0].hours, TradingHours::sessions);
 }
 
 TEST_F(Market_, ReadsLongFilesAndTargetsInTheirOrder) {
@@ -62,10 +64,26 @@ TEST_F(Market_, ReadsLongFilesAndTargetsInTheirOrder) {
 
 TEST_F(Market_, CryptoTradesEveryDay) {
   const Market market = test::market_of({write("BTC.csv", test::bars(30, 0, true))});
-  EXPECT_TRUE(market.symbols[0].every_day);
+  EXPECT_EQ(market.symbols[0].hours, TradingHours::always);
   EXPECT_EQ(season_of(market.symbols[0].interval), 7U);
   EXPECT_EQ(season_of(test::market_of({write("AA.csv", test::bars(30, 0))}).symbols[0].interval),
             5U);
+}
+
+/// Hours from Sunday 22:00 to Friday 22:00 UTC. The grid has rows for the weekend too, which nobody
+/// observed.
+TEST_F(Market_, CurrenciesTradeRoundTheClockButNotEveryDay) {
+  std::string text = "Date,Open,High,Low,Close,Volume\n";
+  for (int day = 5; day <= 25; ++day) {     // 2020-01-05 is a Sunday
+    const int weekday = (day - 6 + 7) % 7;  // 0: Monday
+    for (int hour = 0; hour < 24; ++hour) {
+      const bool open = weekday == 6 ? hour >= 22 : weekday == 4 ? hour < 22 : weekday != 5;
+      if (!open) continue;
+      text += fmt::format("2020-01-{:02} {:02}:00,1.1,1.2,1.0,1.1,{}\n", day, hour, 10 + hour);
+    }
+  }
+  const Market market = test::market_of({write("EURUSD.csv", text)});
+  EXPECT_EQ(market.symbols[0].hours, TradingHours::weekdays);
 }
 
 TEST_F(Market_, ADayOfTradingIsTheSeasonOfShorterBars) {

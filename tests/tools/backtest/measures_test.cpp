@@ -58,6 +58,13 @@ TEST(Measures, AgreeWithIndependentImplementations) {
   }
 }
 
+TEST(Measures, AForecastOfNoMoveIsNoWrongDirection) {
+  const Numbers base = {10, 10, 10, 10}, actual = {11, 9, 11, 10}, forecast = {10, 10, 12, 11};
+  const Proportion right = direction(actual, forecast, base);
+  EXPECT_EQ(right.count, 1U);  // the third: the others say nothing, or nothing happened
+  EXPECT_EQ(right.right, 1U);
+}
+
 TEST(Measures, ScaleByTheSeasonalDifferencesOfTheContext) {
   for (const auto& one : expected().at("measures")) {
     const auto actual = one.at("actual").get<Numbers>();

@@ -22,7 +22,7 @@ Result three_days(bool every_day = false) {
   symbol.mask = {1, 1, 1, 1};
   symbol.times = {0, data::kDayMs, 2 * data::kDayMs, 3 * data::kDayMs};
   symbol.style.form = data::TimeStyle::Form::date;
-  symbol.every_day = every_day;
+  symbol.hours = every_day ? TradingHours::always : TradingHours::sessions;
   result.symbols = {symbol};
   const double said[3] = {105, 100, 99};  // up, down, no move
   for (std::uint32_t i = 0; i < 3; ++i) {
@@ -36,6 +36,24 @@ Result three_days(bool every_day = false) {
     result.cells.push_back(cell);
   }
   return result;
+}
+
+TEST(Simulate, FeesAreThoseOfTheKindOfAsset) {
+  Result result = three_days();
+  for (const auto& [hours, fee] :
+       {std::pair(TradingHours::sessions, 0.0005), std::pair(TradingHours::weekdays, 0.0001),
+        std::pair(TradingHours::always, 0.001)}) {
+    result.symbols[0].hours = hours;
+    EXPECT_EQ(simulate(result, std::nullopt).front().fee, fee);
+  }
+}
+
+TEST(Simulate, WhatIsNoPriceIsNotTraded) {
+  Result result = three_days();
+  result.symbols[0].targets = {"sunspots"};
+  EXPECT_TRUE(simulate(result, std::nullopt).empty());
+  result.symbols[0].targets = {"Adj Close"};
+  EXPECT_EQ(simulate(result, std::nullopt).size(), 1U);
 }
 
 TEST(Simulate, LongShortAndFlat) {
@@ -139,7 +157,7 @@ TEST(Simulate, PeriodsOfSymbolsThatOverlapAreNotCompounded) {
   EXPECT_NEAR(all[0].hold_return, 0.21, 1e-6);
   EXPECT_EQ(all[0].periods, 4U);
   EXPECT_EQ(simulate(result, std::nullopt)[0].fee, 0.0005);
-  result.symbols[1].every_day = true;  // has another fee
+  result.symbols[1].hours = TradingHours::always;  // has another fee
   EXPECT_TRUE(std::isnan(simulate(result, std::nullopt)[0].fee));
 }
 
