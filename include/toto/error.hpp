@@ -12,7 +12,9 @@ namespace toto {
 /// What the command line exits with. The numbers are part of the interface.
 enum class ExitStatus : int {
   ok = 0,
-  usage = 2,                ///< the command line or a request's options are wrong
+  attention = 1,  ///< nothing is wrong with the run, but it approves nothing: only some checks
+                  ///< were asked for, or forecasts have drifted from a record
+  usage = 2,      ///< the command line or a request's options are wrong
   verification_failed = 3,  ///< a check of `toto verify` did not hold
   bad_data = 65,            ///< a data or model file is malformed
   missing_input = 66,       ///< a file, shard or model is not there

@@ -28,6 +28,7 @@ void add_config(const Command& app, Session& session);
 void add_model(const Command& app, Session& session);
 void add_tune(const Command& app, Session& session);
 void add_verify(const Command& app, Session& session);
+void add_drift(const Command& app, Session& session);
 
 /// Makes a command with --help and --quiet; `examples` are whole lines.
 Command add_command(const Command& parent, Session& session, const std::string& name,

@@ -82,6 +82,7 @@ int run(int argc, char** argv) {
   add_config(program, session);
   add_cache(program, session);
   add_verify(program, session);
+  add_drift(program, session);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -125,6 +125,19 @@ void check_paths(const SuiteRequest& request) {
   require_distinct(results);
 }
 
+std::string_view conclusion(const VerifyReport& report) {
+  switch (report.status()) {
+    case ExitStatus::ok:
+      return "every check ran and held";
+    case ExitStatus::attention:
+      return "PARTIAL: the checks that were asked for held, the others were not run. This approves "
+             "nothing (exit status 1)";
+    default:
+      return report.partial ? "PARTIAL, and a check that was asked for does not hold: DO NOT DEPLOY"
+                            : "DO NOT DEPLOY";
+  }
+}
+
 std::string short_text(const VerifyReport& report) {
   std::string text;
   std::size_t held = 0, warned = 0;
@@ -139,16 +152,30 @@ std::string short_text(const VerifyReport& report) {
                     "{}, suite {}: {} checks, {} hold, {} warn, {} fail or could not run; "
                     "{:.0f} s\n{}\n",
                     report.model, word(report.suite), report.checks.size(), held, warned,
-                    report.checks.size() - held - warned, report.seconds,
-                    report.holds()   ? "every check ran and held"
-                    : report.partial ? "only some checks were asked for: not a verdict"
-                                     : "DO NOT DEPLOY");
+                    report.checks.size() - held - warned, report.seconds, conclusion(report));
+}
+
+std::vector<Mode> parse_modes(const std::vector<std::string>& words) {
+  std::vector<Mode> modes;
+  for (const std::string& word : words) {
+    if (word == "all") {
+      return {Mode::eager, Mode::planned, Mode::reduce_overhead, Mode::max_autotune};
+    }
+    modes.push_back(parse_choice<Mode>(word, "--modes",
+                                       {{"all", Mode::eager},
+                                        {"eager", Mode::eager},
+                                        {"default", Mode::planned},
+                                        {"reduce-overhead", Mode::reduce_overhead},
+                                        {"max-autotune", Mode::max_autotune}}));
+  }
+  return modes;
 }
 
 VerifyOptions options_of(const SuiteRequest& request, const Settings& settings,
                          const Session& session) {
   VerifyOptions o;
   if (request.suite) o.suite = parse_suite(*request.suite);
+  o.modes = parse_modes(request.modes);
   o.query = request.query;
   o.query.model = settings.model.value;
   o.load = load_options(settings, session);
@@ -168,6 +195,21 @@ VerifyOptions options_of(const SuiteRequest& request, const Settings& settings,
   o.allocations = allocations;
   return o;
 }
+
+/// The user's series, for as long as a run looks at them.
+struct OwnData {
+  std::vector<data::TimeSeries> tables;
+  std::vector<Series> series;
+
+  OwnData(const SuiteRequest& request, VerifyOptions& options)
+      : tables(read_all(data::csv_files(request.data),
+                        static_cast<std::size_t>(inspect_model(options.query).patch_size))) {
+    series.reserve(tables.size());
+    for (const data::TimeSeries& one : tables) series.push_back(one.view());
+    options.data = series;
+    options.data_name = fmt::format("{}", fmt::join(request.data, ", "));
+  }
+};
 
 }  // namespace
 
@@ -199,8 +241,16 @@ void add_suite_options(const Command& command, SuiteRequest& request) {
       .type_name("FILE")
       .group(group);
   command
+      .add_option("--modes", request.modes,
+                  "Modes to judge, the one in force among them, or all (default: the one in force; "
+                  "eager is always run, since others are compared with it)")
+      .comma_separated()
+      .type_name("LIST")
+      .group(group);
+  command
       .add_option("--only", request.only,
-                  "Run the checks whose name contains this, to look into one; never a verdict")
+                  "Run the checks whose name contains this, to look into one: a partial verdict, "
+                  "status 1 where they hold")
       .type_name("TEXT")
       .group(group);
   add_whole(command, "--soak-seconds", request.soak_seconds, 1, 10'000'000, "invalid_setting",
@@ -215,7 +265,7 @@ void add_suite_options(const Command& command, SuiteRequest& request) {
 bool wants_suite(const SuiteRequest& request) {
   return request.suite || request.second_process || request.golden.empty() ||
          !request.data.empty() || !request.reports.empty() || !request.record.empty() ||
-         !request.against.empty() || !request.only.empty();
+         !request.against.empty() || !request.only.empty() || !request.modes.empty();
 }
 
 ExitStatus run_verify_suite(const SuiteRequest& request, const Session& session) {
@@ -232,14 +282,7 @@ ExitStatus run_verify_suite(const SuiteRequest& request, const Session& session)
   }
   const Settings settings = resolve_settings(request.settings);
   VerifyOptions options = options_of(request, settings, session);
-  const ModelInfo info = inspect_model(options.query);
-  const std::vector<data::TimeSeries> data =
-      read_all(data::csv_files(request.data), static_cast<std::size_t>(info.patch_size));
-  std::vector<Series> series;
-  series.reserve(data.size());
-  for (const data::TimeSeries& one : data) series.push_back(one.view());
-  options.data = series;
-  options.data_name = fmt::format("{}", fmt::join(request.data, ", "));
+  const OwnData data(request, options);
   const std::vector<std::string> arguments = own_arguments();
   options.command = command_of(arguments);
   if (request.second_process) {
@@ -262,6 +305,29 @@ ExitStatus run_verify_suite(const SuiteRequest& request, const Session& session)
   files.commit();
   print(request.json ? verify_json(report) : short_text(report));
   return report.status();
+}
+
+ExitStatus run_drift(const SuiteRequest& request, const Session& session) {
+  const Settings settings = resolve_settings(request.settings);
+  VerifyOptions options = options_of(request, settings, session);
+  const OwnData data(request, options);
+  options.command = command_of(own_arguments());
+  const VerifyReport report = verify_drift(options);
+  const ExitStatus status = drift_status(report);
+  if (request.json) {
+    print(drift_json(report));
+    return status;
+  }
+  for (const Check& c : report.checks) {
+    if (c.verdict == Verdict::holds) continue;
+    print(fmt::format("{:13} {}: {:.3g} {}, bound {:.3g} ({})\n", word(c.verdict), c.name, c.value,
+                      c.unit, c.bound, c.why));
+  }
+  print(status == ExitStatus::ok ? "no drift: forecasts are those that were recorded\n"
+        : status == ExitStatus::attention
+            ? "DRIFT: forecasts are no longer those that were recorded\n"
+            : "NOT COMPARED: not everything could be compared\n");
+  return status;
 }
 
 }  // namespace toto::cli

@@ -19,6 +19,7 @@ struct SuiteRequest {
   std::vector<std::string> golden;   ///< folders
   std::vector<std::string> reports;  ///< .md, .html or .json by suffix
   std::string record, against, only;
+  std::vector<std::string> modes;  ///< "all", or modes that are judged; empty: the one in force
   std::size_t soak_seconds = 600;
   bool json = false;
   bool second_process = false;  ///< hidden: hand over bits instead of running the suite
@@ -31,5 +32,8 @@ void add_suite_options(const Command& command, SuiteRequest& request);
 bool wants_suite(const SuiteRequest& request);
 
 ExitStatus run_verify_suite(const SuiteRequest& request, const Session& session);
+
+/// `toto drift`: --data, --against, --json and the settings of the request.
+ExitStatus run_drift(const SuiteRequest& request, const Session& session);
 
 }  // namespace toto::cli

@@ -111,7 +111,8 @@ struct VerifyReport {
   std::vector<VerifyTable> tables;
   /// Every check ran and held, there is at least one, and none was left out.
   [[nodiscard]] bool holds() const;
-  /// ok or verification_failed.
+  /// ok; attention where it is partial and every check that was asked for held; else
+  /// verification_failed.
   [[nodiscard]] ExitStatus status() const;
 };
 
@@ -119,6 +120,10 @@ struct VerifyOptions {
   Suite suite = Suite::quick;
   ModelQuery query;
   LoadOptions load;  ///< backend, threads, and the mode and type that are to be deployed
+  /// Modes that are judged; `eager` float32 always is, since all are compared with it. Empty: the
+  /// mode in force alone. With a list, bfloat16 is judged on a CPU too: in the mode in force, in
+  /// `full` and `soak` in all of them.
+  std::vector<Mode> modes;
   std::vector<SettingLine> settings;           ///< shown in the report
   std::vector<std::string> unknown_variables;  ///< TOTO_* names that nothing reads
   /// Memory limit, number of plans and plan cache in force: every forecaster of a mode is made with
@@ -146,6 +151,17 @@ struct VerifyOptions {
 /// function above is missing; neither is skipped. Throws Error: model errors as Model::load does,
 /// interrupted (130).
 VerifyReport verify_suite(const VerifyOptions& options);
+
+/// How far today's forecasts are from those of a record that `record` left: compares with
+/// `options.against` and does nothing else. The checks are of group history: `model` and one for
+/// each series.
+VerifyReport verify_drift(const VerifyOptions& options);
+/// ok: no parameter has drifted by more than 1e-5 of scale; attention: one has;
+/// verification_failed: something could not be compared (another model, other series or values, a
+/// failure).
+ExitStatus drift_status(const VerifyReport& report);
+/// For a program: format "toto-drift 1".
+std::string drift_json(const VerifyReport& report);
 
 /// Digests of parameters, statistics and trajectories of fixed requests in every mode, to be
 /// compared with those of another process. Throws what a forecast throws.

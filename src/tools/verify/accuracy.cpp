@@ -19,6 +19,7 @@ constexpr double kNoFarther = 1.25;
 constexpr std::size_t kNoiseSamples = 256;
 // 8 seeds: sigma is above twice or below a quarter of its expectation by chance once in 4,000 runs.
 constexpr double kNoise = 2, kMinNoise = 4;
+constexpr double kShareOfMae = 0.01;
 constexpr std::size_t kListedSeries = 12;
 
 void add_rows(SuiteState& state, const Variant& variant, const std::vector<Forecast>& forecasts) {
@@ -27,13 +28,15 @@ void add_rows(SuiteState& state, const Variant& variant, const std::vector<Forec
   if (t.columns.empty()) {
     t.title = "Accuracy against what happened";
     t.note = fmt::format(
-        "Walk-forward, {} windows of {} steps{}. MAE of the median in the units of the series, "
+        "Walk-forward, {} windows of {} steps{}. MAE of the median in the units of the series and "
+        "in "
+        "percent of the mean |value| of its context (only that is averaged over series), "
         "MASE "
         "against repeating the last value, weighted quantile loss over 0.1 to 0.9, share inside "
         "the "
         "80 % interval. All exact: nothing is drawn.",
         windows.all.size(), windows.horizon, windows.made ? " (series made by a formula)" : "");
-    t.columns = {"series", "as", "steps", "MAE", "MASE", "WQL", "80 % coverage"};
+    t.columns = {"series", "as", "steps", "MAE", "MAE %", "MASE", "WQL", "80 % coverage"};
   }
   std::vector<std::string> names;
   for (const Window& w : windows.all) {
@@ -50,7 +53,8 @@ void add_rows(SuiteState& state, const Variant& variant, const std::vector<Forec
     std::vector<std::string> row = {title,
                                     variant.label(),
                                     fmt::format("{}", s.steps),
-                                    fmt::format("{:.6g}", s.mae),
+                                    name.empty() ? "-" : fmt::format("{:.6g}", s.mae),
+                                    fmt::format("{:.4f}", 100 * s.relative),
                                     fmt::format("{:.6f}", s.mase),
                                     fmt::format("{:.6f}", s.wql),
                                     fmt::format("{:.1f} %", 100 * s.coverage)};
@@ -58,8 +62,8 @@ void add_rows(SuiteState& state, const Variant& variant, const std::vector<Forec
   }
 }
 
-/// Variance of the MAE of sample medians: of each step's median 1 / (4 N f(m)^2), divided by the
-/// square of the number of steps, which are drawn independently.
+/// Standard deviation of the relative MAE of sample medians. The variance of each step's median is
+/// 1 / (4 N f(m)^2), in units of its context's size; steps are drawn independently.
 double expected_noise(const Windows& windows, const std::vector<Forecast>& forecasts) {
   double variance = 0;
   std::size_t steps = 0;
@@ -73,8 +77,10 @@ double expected_noise(const Windows& windows, const std::vector<Forecast>& forec
       const auto part = [&](const std::vector<double>& all) {
         return std::span(all).subspan(cell * k, k);
       };
+      const double size = context_size(windows.all[i], cell / f.horizon);
+      if (!(size > 0)) continue;
       mixture.assign(part(p.df), part(p.loc), part(p.scale), part(p.probability));
-      const double density = mixture.pdf(mixture.quantile(0.5)) / p.affine_scale[cell];
+      const double density = mixture.pdf(mixture.quantile(0.5)) / p.affine_scale[cell] * size;
       variance += 1 / (4 * static_cast<double>(kNoiseSamples) * density * density);
       ++steps;
     }
@@ -137,7 +143,7 @@ std::vector<Check> sampling_noise(SuiteState& state, const Variant& variant) {
   std::vector<double> maes;
   for (std::size_t seed = 0; seed < seeds; ++seed) {
     options.seed = state.options.seed + seed;
-    maes.push_back(score(windows, forecaster.forecast(series, options), "").mae);
+    maes.push_back(score(windows, forecaster.forecast(series, options), "").relative);
   }
   double mean = 0, squares = 0;
   for (const double x : maes) mean += x / static_cast<double>(seeds);
@@ -149,13 +155,23 @@ std::vector<Check> sampling_noise(SuiteState& state, const Variant& variant) {
   t.note =
       "The MAE of medians of trajectories moves from seed to seed. A difference between two runs "
       "that is smaller than a few times this is noise and no error of a mode.";
-  t.columns = {"as", "trajectories", "seeds", "MAE, mean", "MAE, sigma", "sigma expected"};
+  t.columns = {"as",           "trajectories",   "seeds",       "MAE %, mean",
+               "MAE %, sigma", "sigma expected", "sigma / mean"};
   t.rows.push_back({variant.label(), fmt::format("{}", kNoiseSamples), fmt::format("{}", seeds),
-                    fmt::format("{:.6g}", mean), fmt::format("{:.3g}", found),
-                    fmt::format("{:.3g}", expected)});
+                    fmt::format("{:.6g}", 100 * mean), fmt::format("{:.3g}", 100 * found),
+                    fmt::format("{:.3g}", 100 * expected),
+                    fmt::format("{:.2f} %", 100 * found / mean)});
   const std::string why = fmt::format(
       "{:.3g} found, {:.3g} expected from the densities at the medians", found, expected);
+  // Too few trajectories are the user's choice and no error of a mode: a warning, with the remedy.
+  const double share = ratio(found, mean);
+  Check noise = measured(
+      "sampling noise, of the MAE", "sigma(MAE) over seeds / mean MAE", share, kShareOfMae, {},
+      fmt::format("{} trajectories; about {:.0f} would make it {:g}", kNoiseSamples,
+                  std::ceil(kNoiseSamples * std::pow(share / kShareOfMae, 2)), kShareOfMae));
+  if (!noise.holds() && std::isfinite(share)) noise.verdict = Verdict::warning;
   return {
+      noise,
       measured("sampling noise", "sigma(MAE) over seeds / that expected of so many trajectories",
                ratio(found, expected), kNoise, "x", why),
       measured("sampling noise, too little", "sigma(MAE) expected / that over seeds",

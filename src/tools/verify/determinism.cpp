@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "core/cpu_info.h"
 #include "tools/verify/groups.h"
@@ -41,20 +43,47 @@ Check same(std::string name, std::string measure, const std::vector<Forecast>& f
                       : where);
 }
 
-/// With memory for a third of what was taken; with all memory where the limit in force splits.
+/// Forecasts under a limit of memory; nothing where the limit is less than the smallest piece
+/// needs.
+std::optional<std::vector<Forecast>> limited(const Model& model, const Request& r,
+                                             std::uint64_t limit, std::uint64_t& splits) {
+  ForecasterOptions options;
+  options.memory_limit = std::max<std::uint64_t>(limit, 1);
+  Forecaster forecaster(model, options);
+  try {
+    std::vector<Forecast> found = forecaster.forecast(r.series, r.options);
+    splits = forecaster.counters().splits;
+    return found;
+  } catch (const Error& error) {
+    if (error.code() != "out_of_memory") throw;
+    return std::nullopt;
+  }
+}
+
+/// With memory for a part of what was taken: the smallest part that the smallest piece fits into,
+/// which of one series may be most of it. With all memory where the limit in force splits.
 Check chunks(const Forecaster& in_force, const Request& r, const std::vector<Forecast>& all) {
   const Counters before = in_force.counters();
-  ForecasterOptions other;
-  if (before.splits == 0) other.memory_limit = std::max<std::uint64_t>(before.working_bytes / 3, 1);
-  Forecaster forecaster(in_force.model(), other);
-  const std::vector<Forecast> found = forecaster.forecast(r.series, r.options);
-  Check c = same("chunks", "bytes that differ when a limit of memory splits the work", found, all);
-  const std::uint64_t splits = before.splits + forecaster.counters().splits;
-  c.why += fmt::format("; split {} times", splits);
+  std::optional<std::vector<Forecast>> found;
+  std::uint64_t splits = 0;
+  if (before.splits != 0) {
+    found = Forecaster(in_force.model()).forecast(r.series, r.options);
+    splits = before.splits;
+  }
+  for (std::uint64_t eighths = 2; eighths < 8 && splits == 0; ++eighths) {
+    if (auto part = limited(in_force.model(), r, before.working_bytes * eighths / 8, splits)) {
+      found = std::move(part);
+    }
+  }
   if (splits == 0) {
+    Check c = same("chunks", "bytes that differ when a limit of memory splits the work", {}, all);
+    c.value = std::nan("");
     c.verdict = Verdict::could_not_run;
     c.why = "nothing was split";
+    return c;
   }
+  Check c = same("chunks", "bytes that differ when a limit of memory splits the work", *found, all);
+  c.why += fmt::format("; split {} times", splits);
   return c;
 }
 

@@ -69,12 +69,12 @@ std::vector<Item> items_of(const SuiteState& state) {
   all.insert(all.begin(), eager);
   // What is looked at more closely: what is to be deployed.
   const bool covered = std::find(all.begin(), all.end(), state.in_force()) != all.end();
-  const Variant chosen =
-      covered ? state.in_force() : Variant{Mode::reduce_overhead, Precision::float32};
+  const Variant chosen = covered ? state.in_force() : all.back();
   if (!covered) {
     add("environment", "mode in force", [](SuiteState& x) -> std::vector<Check> {
       throw Error(ExitStatus::verification_failed, "not_covered",
-                  x.in_force().label() + " is in force, and this suite does not run it");
+                  x.in_force().label() + " is in force, and this run does not judge it", "--modes",
+                  "name the mode in force too, or leave --modes out");
     });
   }
   for (const Variant& s : all) {
@@ -171,13 +171,20 @@ VerifyReport run_suite(const VerifyOptions& options, const Harness& harness) {
 
 }  // namespace verify
 
-bool VerifyReport::holds() const {
-  return !partial && !checks.empty() &&
-         std::all_of(checks.begin(), checks.end(), [](const Check& c) { return c.holds(); });
+namespace {
+
+bool all_hold(const VerifyReport& report) {
+  return !report.checks.empty() && std::all_of(report.checks.begin(), report.checks.end(),
+                                               [](const Check& c) { return c.holds(); });
 }
 
+}  // namespace
+
+bool VerifyReport::holds() const { return !partial && all_hold(*this); }
+
 ExitStatus VerifyReport::status() const {
-  return holds() ? ExitStatus::ok : ExitStatus::verification_failed;
+  if (!all_hold(*this)) return ExitStatus::verification_failed;
+  return partial ? ExitStatus::attention : ExitStatus::ok;
 }
 
 VerifyReport verify_suite(const VerifyOptions& options) {

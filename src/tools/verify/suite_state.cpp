@@ -148,26 +148,31 @@ void SuiteState::wait_for_second_process() const {
   if (second_.valid()) second_.wait();
 }
 
+std::vector<Mode> SuiteState::modes() const {
+  return options.modes.empty() ? std::vector<Mode>{in_force().mode} : options.modes;
+}
+
 std::vector<Variant> SuiteState::variants() const {
   std::vector<Variant> all;
-  for (const Mode mode : {Mode::planned, Mode::reduce_overhead, Mode::max_autotune}) {
-    all.push_back({mode, Precision::float32});
-  }
-  const bool cpu = options.load.backend == "cpu";
-  if (cpu && quick()) {
-    all.push_back({options.load.mode == Mode::eager ? Mode::reduce_overhead : options.load.mode,
-                   Precision::bfloat16});
-  } else if (cpu) {
-    for (const Mode mode :
-         {Mode::eager, Mode::planned, Mode::reduce_overhead, Mode::max_autotune}) {
-      all.push_back({mode, Precision::bfloat16});
+  const auto add = [&](const Variant& variant) {
+    const bool there = std::find(all.begin(), all.end(), variant) != all.end();
+    if (!there && !(variant == Variant{Mode::eager, Precision::float32})) all.push_back(variant);
+  };
+  const std::vector<Mode> judged = modes();
+  for (const Mode mode : judged) add({mode, Precision::float32});
+  // Types that nobody has chosen are looked at where more than what is in force was asked for.
+  if (!options.modes.empty() && options.load.backend == "cpu") {
+    for (const Mode mode : judged) {
+      if (!quick() || mode == in_force().mode) add({mode, Precision::bfloat16});
     }
   }
   // A narrow type in force is looked at wherever it runs. Float32 is in every mode already.
   const Variant chosen = in_force();
-  const bool narrow =
-      chosen.precision == Precision::tf32 || chosen.precision == Precision::bfloat16;
-  if (narrow && std::find(all.begin(), all.end(), chosen) == all.end()) all.push_back(chosen);
+  const bool judges_it = std::find(judged.begin(), judged.end(), chosen.mode) != judged.end();
+  if (judges_it &&
+      (chosen.precision == Precision::tf32 || chosen.precision == Precision::bfloat16)) {
+    add(chosen);
+  }
   return all;
 }
 

@@ -53,6 +53,8 @@ class SuiteState {
   /// The other ways of running that the suite looks at; `eager` float32 is what they are compared
   /// with.
   [[nodiscard]] std::vector<Variant> variants() const;
+  /// Those that are judged: options.modes, or the one in force.
+  [[nodiscard]] std::vector<Mode> modes() const;
   [[nodiscard]] bool quick() const { return options.suite == Suite::quick; }
 
   const VerifyOptions& options;

@@ -87,10 +87,22 @@ std::vector<Forecast> forecast_windows(Forecaster& forecaster, const Windows& wi
   return forecaster.forecast(window_series(windows), window_options(windows));
 }
 
+double context_size(const Window& window, std::size_t v) {
+  const OwnedSeries& context = window.context;
+  const std::size_t steps = context.values.size() / context.variates;
+  double sum = 0, count = 0;
+  for (std::size_t t = v * steps; t < (v + 1) * steps; ++t) {
+    if (!context.mask.empty() && context.mask[t] == 0) continue;
+    sum += std::abs(static_cast<double>(context.values[t]));
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
 Scores score(const Windows& windows, const std::vector<Forecast>& forecasts,
              const std::string& series) {
   Scores s;
-  double inside = 0, actual_sum = 0, scaled = 0, scaled_steps = 0;
+  double inside = 0, actual_sum = 0, scaled = 0, scaled_steps = 0, relative_steps = 0;
   std::vector<double> losses;
   for (std::size_t i = 0; i < windows.all.size(); ++i) {
     const Window& w = windows.all[i];
@@ -106,6 +118,10 @@ Scores score(const Windows& windows, const std::vector<Forecast>& forecasts,
       const double error = mean_absolute_error({&f.median[cell], 1}, actual);
       const double naive = naive_error(std::span(w.context.values).subspan(v * steps, steps));
       s.mae += error;
+      if (const double size = context_size(w, v); size > 0) {
+        s.relative += error / size;
+        ++relative_steps;
+      }
       if (naive > 0) {
         scaled += error / naive;
         ++scaled_steps;
@@ -123,6 +139,7 @@ Scores score(const Windows& windows, const std::vector<Forecast>& forecasts,
   }
   const auto n = static_cast<double>(s.steps);
   s.mae /= n;
+  s.relative /= relative_steps;
   s.mase = scaled / scaled_steps;
   for (const double loss : losses) {
     s.wql += loss / actual_sum / static_cast<double>(losses.size());

@@ -34,12 +34,16 @@ std::vector<Series> window_series(const Windows& windows);
 
 /// Averages over windows and steps. Scaled errors are of scale of their own context.
 struct Scores {
-  double mae = 0;       // in the user's units
+  double mae = 0;       // in the units of the series: of one series only
+  double relative = 0;  // error / mean |value| of the context: of any series, together
   double mase = 0;      // of the naive forecast in the context
   double wql = 0;       // sum of quantile losses / sum |actual|, averaged over levels
   double coverage = 0;  // of the 80 % interval
   std::size_t steps = 0;
 };
+/// Mean |value| of what was observed of variate `v` in the context; 0: nothing but zeros.
+double context_size(const Window& window, std::size_t v);
+
 /// `series` empty: all of them.
 Scores score(const Windows& windows, const std::vector<Forecast>& forecasts,
              const std::string& series);

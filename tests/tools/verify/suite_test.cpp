@@ -84,6 +84,7 @@ VerifyOptions options_for_test() {
   o.query.model = kModel;
   o.load.threads = 2;
   o.load.mode = Mode::reduce_overhead;
+  o.modes = {Mode::eager, Mode::planned, Mode::reduce_overhead, Mode::max_autotune};
   o.command = "toto verify";
   return o;
 }
@@ -132,6 +133,86 @@ TEST(VerifySuite, AHealthyBuildPasses) {
   for (const char* group : {"environment", "correctness", "determinism", "accuracy", "stability"}) {
     expect_holds(run(harness, options, group));
   }
+}
+
+/// The names of items, group and variant.
+std::vector<std::string> items_for(const VerifyOptions& options) {
+  const FaultyLaboratory harness(options, {});
+  const SuiteState state(options, harness);
+  std::vector<std::string> names;
+  for (const Item& item : verify::items_of(state)) names.push_back(item.group + ": " + item.name);
+  return names;
+}
+
+bool has(const std::vector<std::string>& names, const std::string& part) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return name.find(part) != std::string::npos; });
+}
+
+/// After a rollback eager alone can be approved, whatever is wrong with modes that are not in use.
+TEST(VerifySuite, OnlyTheModeInForceIsJudgedByItself) {
+  VerifyOptions options = options_for_test();
+  options.modes.clear();
+  const auto names = items_for(options);
+  EXPECT_TRUE(has(names, "reduce-overhead float32"));
+  EXPECT_TRUE(has(names, "eager float32"));
+  EXPECT_FALSE(has(names, "max-autotune"));
+  EXPECT_FALSE(has(names, "default"));
+  EXPECT_FALSE(has(names, "bfloat16"));
+
+  options.load.mode = Mode::eager;
+  EXPECT_FALSE(has(items_for(options), "reduce-overhead"));
+  Faults faults;  // in every mode but eager
+  faults.on_linear = [] { throw std::runtime_error("broken"); };
+  const FaultyLaboratory broken(options, faults);
+  for (const char* group : {"environment", "correctness", "determinism", "accuracy", "stability"}) {
+    expect_holds(run(broken, options, group));
+  }
+}
+
+TEST(VerifySuite, AListThatLeavesOutTheModeInForceApprovesNothing) {
+  VerifyOptions options = options_for_test();
+  options.modes = {Mode::eager};
+  const FaultyLaboratory harness(options, {});
+  expect_found(run(harness, options, "environment"), "mode in force", Verdict::could_not_run);
+}
+
+/// One short series cannot be split into thirds: the smallest piece is more than that.
+TEST(VerifySuite, OneSeriesIsEnoughForDeterminism) {
+  VerifyOptions options = options_for_test();
+  const verify::OwnedSeries owned = verify::made_series(1, 40);
+  const Series series = owned.view();
+  options.data = {&series, 1};
+  const FaultyLaboratory harness(options, {});
+  expect_holds(run(harness, options, "determinism"));
+}
+
+TEST(VerifySuite, APartialRunHasAStatusOfItsOwn) {
+  VerifyReport report;
+  report.partial = true;
+  report.checks.resize(1);
+  report.checks.front().verdict = Verdict::holds;
+  EXPECT_EQ(report.status(), ExitStatus::attention);
+  EXPECT_FALSE(report.holds());
+  report.checks.front().verdict = Verdict::fails;
+  EXPECT_EQ(report.status(), ExitStatus::verification_failed);
+}
+
+TEST(VerifyDrift, StatusesTellDriftFromWhatCouldNotBeCompared) {
+  VerifyReport report;
+  EXPECT_EQ(drift_status(report), ExitStatus::verification_failed);
+  report.checks.resize(2);
+  report.checks[0].name = "against: model";
+  report.checks[1].name = "against: drift of 'a'";
+  for (Check& c : report.checks) c.verdict = Verdict::holds;
+  EXPECT_EQ(drift_status(report), ExitStatus::ok);
+  report.checks[1].verdict = Verdict::fails;
+  EXPECT_EQ(drift_status(report), ExitStatus::attention);
+  report.checks[0].verdict = Verdict::fails;
+  EXPECT_EQ(drift_status(report), ExitStatus::verification_failed);
+  report.checks[0].verdict = Verdict::holds;
+  report.checks[1].verdict = Verdict::could_not_run;
+  EXPECT_EQ(drift_status(report), ExitStatus::verification_failed);
 }
 
 TEST(VerifySuite, EveryCheckSaysHowToReproduceIt) {
