@@ -8,12 +8,17 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/json_text.h"
+#include "cli/second_process.h"
 #include "core/input_file.h"
 #include "core/json.h"
+#include "tools/bench/inputs.h"
+#include "tools/bench/process.h"
 #include "tools/bench/report.h"
 #include "toto/settings.hpp"
 #include "toto/tools/bench.hpp"
+#include "toto/tools/data.hpp"
 
 namespace toto::cli {
 namespace {
@@ -23,8 +28,12 @@ constexpr std::size_t kMaxReport = std::size_t{64} << 20;
 
 struct BenchRequest {
   std::vector<std::string> workloads = {"a"};
-  std::vector<std::string> modes = {"reduce-overhead"};
-  std::vector<std::string> types = {"float32"};
+  std::vector<std::string> modes;  // empty: the one in force
+  std::vector<std::string> types;  // empty: the one in force
+  std::vector<std::string> data;
+  SymbolOptions symbols;
+  bool markdown = false;
+  bool peak_memory = false;  // hidden: say what one forecast needed
   ModelQuery query;
   SettingsFlags settings;
   std::size_t runs = 30;
@@ -35,25 +44,44 @@ struct BenchRequest {
   std::string compare;
 };
 
+/// The setting that each word stands for once the environment has been looked at
+/// (TOTO_DISABLE_COMPILE makes every mode eager), without repeats; the one in force for no word.
 template <typename T>
-std::vector<T> parse_all(const std::vector<std::string>& words, T (*parse)(const SettingsFlags&),
-                         std::optional<std::string> SettingsFlags::*flag) {
+std::vector<T> parse_all(const std::vector<std::string>& words,
+                         std::optional<std::string> SettingsFlags::*flag,
+                         T (*value_of)(const Settings&)) {
   std::vector<T> values;
+  const auto add = [&](const SettingsFlags& flags) {
+    const T value = value_of(resolve_settings(flags));
+    if (std::ranges::find(values, value) == values.end()) values.push_back(value);
+  };
   for (const std::string& word : words) {
     SettingsFlags flags;
     flags.*flag = word;
-    values.push_back(parse(flags));
+    add(flags);
   }
+  if (words.empty()) add({});
   return values;
 }
 
-std::vector<BenchSubject> load_subjects(const BenchRequest& request, const Session& session) {
-  const auto modes = parse_all<Mode>(
-      request.modes, [](const SettingsFlags& f) { return resolve_settings(f).mode.value; },
-      &SettingsFlags::mode);
-  const auto types = parse_all<Precision>(
-      request.types, [](const SettingsFlags& f) { return resolve_settings(f).precision.value; },
-      &SettingsFlags::precision);
+/// What is measured, before it is loaded.
+struct Variant {
+  Mode mode;
+  Precision type;
+  LoadOptions load;
+
+  [[nodiscard]] std::string label() const { return fmt::format("{} {}", word(mode), word(type)); }
+};
+
+std::vector<Variant> variants_of(const BenchRequest& request, const Session& session) {
+  std::vector<std::string> words = request.modes;
+  if (std::ranges::find(words, "all") != words.end()) {
+    words = {"eager", "default", "reduce-overhead", "max-autotune"};
+  }
+  const auto modes =
+      parse_all<Mode>(words, &SettingsFlags::mode, [](const Settings& s) { return s.mode.value; });
+  const auto types = parse_all<Precision>(request.types, &SettingsFlags::precision,
+                                          [](const Settings& s) { return s.precision.value; });
   Settings settings = resolve_settings(request.settings);
   for (const Precision type : types) {
     settings.precision.value = type;
@@ -61,7 +89,7 @@ std::vector<BenchSubject> load_subjects(const BenchRequest& request, const Sessi
   }
   settings.precision.value = Precision::float32;
   const LoadOptions from_settings = load_options(settings, session);
-  std::vector<BenchSubject> subjects;
+  std::vector<Variant> variants;
   for (const Mode mode : modes) {
     for (const Precision type : types) {
       LoadOptions options;
@@ -70,15 +98,99 @@ std::vector<BenchSubject> load_subjects(const BenchRequest& request, const Sessi
       options.threads = from_settings.threads;
       options.backend = from_settings.backend;
       if (type == Precision::float64) options.backend = "reference";
-      const std::string label = fmt::format("{} {}", word(mode), word(type));
-      note(session, "loading for " + label);
-      subjects.push_back(
-          {label, request.query.model.empty()
-                      ? Model::synthesise("toto-open-base-1.0", kSyntheticSeed, options)
-                      : Model::load(request.query, options)});
+      variants.push_back({mode, type, options});
     }
   }
-  return subjects;
+  return variants;
+}
+
+Model load(const BenchRequest& request, const Variant& variant, const Session& session) {
+  note(session, "loading for " + variant.label());
+  return request.query.model.empty()
+             ? Model::synthesise("toto-open-base-1.0", kSyntheticSeed, variant.load)
+             : Model::load(request.query, variant.load);
+}
+
+/// The peak of a process of its own that loads the model for this variant and forecasts this
+/// workload once. Bytes.
+std::uint64_t peak_memory_of(const BenchRequest& request, const std::string& workload,
+                             const Variant& variant, const Session& session) {
+  note(session, fmt::format("memory of {}, {}", workload, variant.label()));
+  std::vector<std::string> arguments = {"bench",         workload,
+                                        "--mode",        std::string(word(variant.mode)),
+                                        "--dtype",       std::string(word(variant.type)),
+                                        "--peak-memory", "--quiet"};
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
+  };
+  add("--model", request.query.model);
+  add("--device", request.settings.device.value_or(""));
+  if (request.threads != 0) add("--threads", std::to_string(request.threads));
+  if (request.keep_samples) arguments.emplace_back("--keep-samples");
+  return std::stoull(run_second_process(arguments));
+}
+
+/// That process.
+ExitStatus say_peak_memory(const BenchRequest& request, const Workload& workload,
+                           const Session& session) {
+  Forecaster forecaster(load(request, variants_of(request, session).front(), session));
+  const BenchInputs inputs(workload);
+  ForecastOptions options;
+  options.horizon = workload.horizon;
+  options.num_samples = workload.samples;
+  options.keep_samples = workload.keep_samples;
+  (void)forecaster.forecast(inputs.series, options);
+  print(fmt::format("{}\n", peak_rss()));
+  return ExitStatus::ok;
+}
+
+ExitStatus run_data(const BenchRequest& request, const Session& session) {
+  const Interrupt interrupt;
+  const std::vector<Variant> variants = variants_of(request, session);
+  std::vector<std::string> labels;
+  for (const Variant& one : variants) labels.push_back(one.label());
+  std::vector<data::TimeSeries> tables;
+  for (const std::string& path : data::csv_files(request.data)) {
+    data::CsvOptions csv;
+    csv.context = request.symbols.context + 2 * request.symbols.windows * request.symbols.horizon;
+    data::Dataset set = data::read_csv(path, csv);
+    if (!set.errors.empty()) throw Error(set.errors.front().error);
+    for (data::TimeSeries& one : set.series) tables.push_back(std::move(one));
+  }
+  std::vector<Series> series;
+  for (const data::TimeSeries& one : tables) series.push_back(one.view());
+  SymbolOptions options = request.symbols;
+  options.runs = request.runs;
+  options.progress = [&](std::string_view what) {
+    note(session, what);
+    return !interrupt.requested();
+  };
+  std::string model;
+  std::vector<SymbolRow> rows = run_symbols(
+      series, labels,
+      [&](std::size_t i) {
+        Model loaded = load(request, variants[i], session);
+        model = loaded.info().name;
+        return loaded;
+      },
+      options);
+  // Equal for all symbols of a mode, but for noise: the shape decides.
+  const std::string workload =
+      fmt::format("1x1x{}x{}x{}", options.context, options.horizon, options.samples);
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    const std::uint64_t bytes = peak_memory_of(request, workload, variants[i], session);
+    for (std::size_t at = i; at < rows.size(); at += variants.size()) rows[at].peak_rss = bytes;
+  }
+  if (request.json) {
+    print(symbols_json(rows, model));
+  } else if (request.markdown) {
+    print(symbols_markdown(rows));
+  } else {
+    print(fmt::format("model {}; {} trajectories, horizon {}, context {}, {} seeds\n\n", model,
+                      options.samples, options.horizon, options.context, options.seeds) +
+          symbols_text(rows));
+  }
+  return ExitStatus::ok;
 }
 
 /// What `toto bench --json` prints, as far as it is read.
@@ -99,23 +211,32 @@ void check_report(const nlohmann::json& report, const std::string& path) {
 }
 
 ExitStatus run(const BenchRequest& request, const Session& session) {
+  if (!request.data.empty()) return run_data(request, session);
   std::vector<Workload> workloads;
   for (const std::string& text : request.workloads) {
     workloads.push_back(parse_workload(text));
     workloads.back().keep_samples = request.keep_samples;
   }
+  if (request.peak_memory) return say_peak_memory(request, workloads.front(), session);
   std::optional<nlohmann::json> before;
   if (!request.compare.empty()) {
     before = parse_json(read_text_file(request.compare, kMaxReport, ExitStatus::bad_data),
                         ExitStatus::bad_data, request.compare);
     check_report(*before, request.compare);
   }
-  const std::vector<BenchSubject> subjects = load_subjects(request, session);
+  const std::vector<Variant> variants = variants_of(request, session);
+  std::vector<BenchSubject> subjects;
+  for (const Variant& one : variants)
+    subjects.push_back({one.label(), load(request, one, session)});
   BenchOptions options;
   options.runs = request.runs;
   options.max_seconds = request.seconds;
   if (!request.warmup.empty()) options.warmup = parse_warmup(request.warmup);
   options.progress = [&](std::string_view what) { note(session, what); };
+  options.peak_memory = [&](const Workload& workload, const BenchSubject& subject) {
+    const auto same = [&](const Variant& one) { return one.label() == subject.label; };
+    return peak_memory_of(request, workload.name, *std::ranges::find_if(variants, same), session);
+  };
   const BenchReport report = run_bench(workloads, subjects, options);
   print(request.json ? json_text(bench_json(report))
                      : bench_text(report, before ? &*before : nullptr));
@@ -133,7 +254,8 @@ void add_bench(const Command& app, Session& session) {
       "measured rate of the library's own product on a large matrix there (cuBLAS reaches more) "
       "and % memory of the measured rate of copies within it, both of the time on the device.",
       "  toto bench\n"
-      "  toto bench a b c --mode eager,default,reduce-overhead --dtype float32,bfloat16\n"
+      "  toto bench a b c --modes all --dtype float32,bfloat16\n"
+      "  toto bench --data bars/ --model Datadog/Toto-Open-Base-1.0 --modes all --markdown\n"
       "  toto bench a b c --device cuda --dtype float32,tf32,bfloat16\n"
       "  toto bench 50x1x512x7x4096 --json > now.json\n"
       "  toto bench a --compare before.json\n");
@@ -141,7 +263,27 @@ void add_bench(const Command& app, Session& session) {
                      "a, b, c (docs/benchmarks.md) or SERIESxVARIATESxCONTEXTxHORIZON[xSAMPLES]");
   command.add_option("--device", request->settings.device,
                      "cpu (default), cuda or auto (TOTO_COMPILE_BACKEND)");
-  command.add_option("--mode", request->modes, "Modes, separated by commas").comma_separated();
+  command
+      .add_option("--mode,--modes", request->modes,
+                  "Modes, separated by commas, or all (default: the one in force)")
+      .comma_separated();
+  command
+      .add_option("--data", request->data,
+                  "CSV files, or folders of them: a table of symbol and mode instead, with time, "
+                  "speed-up over the first mode, MAE and its sigma over seeds, memory")
+      .type_name("FILE...");
+  add_whole(command, "--context", request->symbols.context, 1, 1'000'000, "invalid_context",
+            "With --data: steps of history (default 512)");
+  add_whole(command, "--horizon", request->symbols.horizon, 1, 100'000, "invalid_horizon",
+            "With --data: steps to forecast (default 20)");
+  add_whole(command, "--samples", request->symbols.samples, 1, 65'536, "invalid_samples",
+            "With --data: trajectories (default 256)");
+  add_whole(command, "--windows", request->symbols.windows, 1, 100'000, "invalid_windows",
+            "With --data: windows that forecasts are held against (default 4)");
+  add_whole(command, "--seeds", request->symbols.seeds, 1, 10'000, "invalid_seed",
+            "With --data: seeds behind the sigma of the MAE (default 5)");
+  command.add_flag("--markdown", request->markdown, "With --data: print a Markdown table");
+  command.add_flag("--peak-memory", request->peak_memory, "").group("");
   command.add_option("--dtype,--precision", request->types, "float32, tf32, bfloat16, float64")
       .comma_separated();
   command.add_option("-m,--model", request->query.model,

@@ -43,6 +43,9 @@ struct BenchOptions {
       60;  ///< for each workload and subject: stops early, but after three runs at least
   std::vector<WarmupShape> warmup;  ///< plans built before each workload's own first forecast
   std::function<void(std::string_view what)> progress;
+  /// Peak memory of a process that loads this subject and forecasts this workload once, in bytes:
+  /// in one process modes could not be told apart. None: rows say 0.
+  std::function<std::uint64_t(const Workload& workload, const BenchSubject& subject)> peak_memory;
 };
 
 /// What a timed forecast cost on a device, on average; all 0 without one.
@@ -69,7 +72,9 @@ struct BenchRow {
   double percent_of_compute = 0;
   double percent_of_memory = 0;  ///< the same of the best read rate; on a device of its copy rate
   double series_per_second = 0;
-  std::uint64_t peak_rss = 0;  ///< bytes, of the process while this row ran
+  /// Bytes, the most that a process of its own needed for this model and workload; 0: not measured.
+  std::uint64_t peak_rss = 0;
+  std::optional<std::uint64_t> peak_device_memory;  ///< bytes; nothing where it was not measured
   DeviceCost per_forecast;
   Counters counters;  ///< after all runs
 };
@@ -99,6 +104,41 @@ struct MachineRates {
                       ///< to any program
   std::optional<DeviceRates> device;  ///< where one was used
 };
+
+/// One symbol in one mode.
+struct SymbolRow {
+  std::string symbol, subject;
+  std::size_t windows = 0;
+  double seconds = 0, variation = 0;  ///< of one forecast: median; standard deviation / mean
+  double speed_up = 0;                ///< over the first subject
+  double mae = 0, mae_sigma = 0;  ///< of the median of trajectories: mean and standard deviation
+                                  ///< over seeds; in the units of the symbol
+  double build_seconds = 0;       ///< loading the model, its plans and the first forecast
+  std::uint64_t plan_bytes = 0;   ///< working memory of the plans
+  std::uint64_t peak_rss = 0;     ///< as BenchRow
+  std::optional<std::uint64_t> peak_device_memory;
+};
+
+struct SymbolOptions {
+  std::size_t context = 512, horizon = 20;  ///< steps
+  std::size_t windows = 4;                  ///< the last ones of each symbol that do not overlap
+  std::size_t samples = 256, seeds = 5;
+  std::size_t runs = 10;  ///< timed forecasts of every symbol and subject; subjects take turns
+  std::function<bool(std::string_view what)> progress;  ///< false stops: Error interrupted (130)
+};
+
+/// Loads a subject; called once for each of `labels`, and timed.
+using LoadSubject = std::function<Model(std::size_t subject)>;
+
+/// The table that compares modes symbol by symbol. The first label is what others are compared
+/// with. `series`: one variate or more each, targets only. Rows by symbol, then subject.
+/// Throws Error (65) too_short where a series has no window.
+std::vector<SymbolRow> run_symbols(std::span<const Series> series,
+                                   std::span<const std::string> labels, const LoadSubject& load,
+                                   const SymbolOptions& options);
+std::string symbols_text(std::span<const SymbolRow> rows);
+std::string symbols_markdown(std::span<const SymbolRow> rows);
+std::string symbols_json(std::span<const SymbolRow> rows, std::string_view model);
 
 struct BenchReport {
   std::string model;

@@ -11,7 +11,7 @@
 #include "backend/cuda/runtime/cuda_backend.h"
 #include "core/cpu_info.h"
 #include "models/model_impl.h"
-#include "tools/bench/process.h"
+#include "tools/bench/inputs.h"
 #include "tools/bench/report.h"
 
 namespace toto {
@@ -22,36 +22,6 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-/// Series with two seasons, a trend and a little noise; no two alike.
-struct Inputs {
-  std::vector<std::vector<float>> values;
-  std::vector<std::string> ids;
-  std::vector<Series> series;
-
-  explicit Inputs(const Workload& w) {
-    for (std::size_t i = 0; i < w.series; ++i) {
-      auto& all = values.emplace_back();
-      ids.push_back("bench-" + std::to_string(i));
-      for (std::size_t v = 0; v < w.variates; ++v) {
-        for (std::size_t t = 0; t < w.context; ++t) {
-          const auto x = static_cast<double>(t);
-          const double phase = static_cast<double>(i * 7 + v);
-          all.push_back(static_cast<float>(100 + 0.01 * x + 5 * std::sin(x * 0.26 + phase) +
-                                           2 * std::sin(x * 0.037 * (1 + phase)) +
-                                           std::sin(x * x * 0.37 + phase)));
-        }
-      }
-    }
-    for (std::size_t i = 0; i < w.series; ++i) {
-      Series& s = series.emplace_back();
-      s.id = ids[i];
-      s.variates = w.variates;
-      s.steps = w.context;
-      s.values = values[i];
-    }
-  }
-};
 
 struct Runner {
   std::string label;
@@ -151,13 +121,12 @@ bool on_device(const BenchSubject& subject) {
 struct Measured {
   Workload workload;
   std::vector<Runner> runners;
-  std::vector<std::uint64_t> rss;
 };
 
 Measured measure(const Workload& workload, std::span<const BenchSubject> subjects,
                  const BenchOptions& options) {
-  Measured result{workload, {}, {}};
-  const Inputs inputs(workload);
+  Measured result{workload, {}};
+  const BenchInputs inputs(workload);
   ForecastOptions forecast;
   forecast.horizon = workload.horizon;
   forecast.num_samples = workload.samples;
@@ -170,13 +139,11 @@ Measured measure(const Workload& workload, std::span<const BenchSubject> subject
     runner.precision = subject.model.impl().precision;
     runner.on_device = on_device(subject);
     if (options.progress) options.progress(workload.name + ", " + subject.label);
-    reset_peak_rss();
     runner.forecaster->warm_up(options.warmup, forecast);
     runner.forecaster->forecast(inputs.series, forecast, runner.out);  // builds the plan
     const Counters counters = runner.forecaster->counters();
     runner.operations = counters.operations;
     runner.weight_bytes = counters.weight_bytes;
-    result.rss.push_back(peak_rss());
   }
   for (std::size_t run = 0; run < std::max<std::size_t>(options.runs, 1); ++run) {
     for (Runner& runner : result.runners) {
@@ -233,11 +200,13 @@ BenchReport run_bench(std::span<const Workload> workloads, std::span<const Bench
   for (const Workload& workload : workloads) {
     measured.push_back(measure(workload, subjects, options));
   }
-  raise(report.machine, measure_machine(threads));
+  raise(report.machine, measure_machine(threads));  // before other processes are started
   if (report.machine.device) raise(*report.machine.device, measure_device());
   for (Measured& m : measured) {
     for (std::size_t i = 0; i < m.runners.size(); ++i) {
-      report.rows.push_back(summarise(m.workload, m.runners[i], report.machine, m.rss[i]));
+      const std::uint64_t bytes =
+          options.peak_memory ? options.peak_memory(m.workload, subjects[i]) : 0;
+      report.rows.push_back(summarise(m.workload, m.runners[i], report.machine, bytes));
     }
   }
   return report;

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/bench/process.h"
 
-#include <fstream>
-
 #include "core/status_file.h"
 
 namespace toto {
-
-void reset_peak_rss() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 std::uint64_t peak_rss() {
   const std::string kibibytes = status_field("/proc/self/status", "VmHWM");

@@ -6,10 +6,7 @@
 
 namespace toto {
 
-/// Forgets the highest resident size so far; where the system does not let us, peaks are those of
-/// the whole process.
-void reset_peak_rss();
-/// Bytes.
+/// The highest resident size of this process so far, bytes.
 std::uint64_t peak_rss();
 
 }  // namespace toto

@@ -24,30 +24,36 @@ ordered_json device_json(const DeviceRates& d) {
 }
 
 ordered_json row_json(const BenchRow& r) {
-  return {{"workload", r.workload},
-          {"subject", r.subject},
-          {"runs", r.runs},
-          {"median_ms", r.median * 1e3},
-          {"p95_ms", r.p95 * 1e3},
-          {"p99_ms", r.p99 * 1e3},
-          {"fastest_ms", r.fastest * 1e3},
-          {"device_median_ms", r.device_median * 1e3},
-          {"device_p99_ms", r.device_p99 * 1e3},
-          {"coefficient_of_variation", r.variation},
-          {"series_per_second", r.series_per_second},
-          {"operations", r.operations},
-          {"weight_bytes", r.weight_bytes},
-          {"percent_of_compute", r.percent_of_compute},
-          {"percent_of_memory", r.percent_of_memory},
-          {"on_device", r.on_device},
-          {"per_forecast",
-           {{"graph_replays", r.per_forecast.graph_replays},
-            {"graph_launches", r.per_forecast.graph_launches},
-            {"graph_captures", r.per_forecast.graph_captures},
-            {"graph_fallbacks", r.per_forecast.graph_fallbacks},
-            {"host_reads", r.per_forecast.host_reads}}},
-          {"peak_rss_mib", static_cast<double>(r.peak_rss) / (1 << 20)},
-          {"counters", ordered_json::parse(to_json(r.counters))}};
+  return {
+      {"workload", r.workload},
+      {"subject", r.subject},
+      {"runs", r.runs},
+      {"median_ms", r.median * 1e3},
+      {"p95_ms", r.p95 * 1e3},
+      {"p99_ms", r.p99 * 1e3},
+      {"fastest_ms", r.fastest * 1e3},
+      {"device_median_ms", r.device_median * 1e3},
+      {"device_p99_ms", r.device_p99 * 1e3},
+      {"coefficient_of_variation", r.variation},
+      {"series_per_second", r.series_per_second},
+      {"operations", r.operations},
+      {"weight_bytes", r.weight_bytes},
+      {"percent_of_compute", r.percent_of_compute},
+      {"percent_of_memory", r.percent_of_memory},
+      {"on_device", r.on_device},
+      {"per_forecast",
+       {{"graph_replays", r.per_forecast.graph_replays},
+        {"graph_launches", r.per_forecast.graph_launches},
+        {"graph_captures", r.per_forecast.graph_captures},
+        {"graph_fallbacks", r.per_forecast.graph_fallbacks},
+        {"host_reads", r.per_forecast.host_reads}}},
+      {"peak_rss_mib", r.peak_rss == 0 ? ordered_json()
+                                       : ordered_json(static_cast<double>(r.peak_rss) / (1 << 20))},
+      {"peak_device_mib", r.peak_device_memory
+                              ? ordered_json(static_cast<double>(*r.peak_device_memory) / (1 << 20))
+                              : ordered_json()},
+      {"plan_mib", static_cast<double>(r.counters.working_bytes) / (1 << 20)},
+      {"counters", ordered_json::parse(to_json(r.counters))}};
 }
 
 /// The median of the same row in an earlier report; 0 where there is none.

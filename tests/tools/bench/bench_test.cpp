@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 namespace toto {
@@ -32,6 +34,61 @@ TEST(Workloads, ThatAreNoneAreRefused) {
   }
 }
 
+/// Modes draw the same trajectories, so they err alike; what is drawn differs from seed to seed.
+TEST(Bench, ATableOfSymbolsAndModes) {
+  std::vector<std::vector<float>> values(2);
+  std::vector<Series> series(2);
+  const std::string ids[] = {"AA", "B|B"};
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (int t = 0; t < 120; ++t) {
+      values[i].push_back(static_cast<float>(50 + 10 * std::sin(0.3 * t + static_cast<double>(i))));
+    }
+    series[i].id = ids[i];
+    series[i].steps = values[i].size();
+    series[i].values = values[i];
+  }
+  const std::string labels[] = {"eager float32", "default float32"};
+  SymbolOptions options;
+  options.context = 64;
+  options.horizon = 8;
+  options.windows = 2;
+  options.samples = 16;
+  options.seeds = 3;
+  options.runs = 2;
+  std::vector<std::size_t> loaded;
+  const auto load = [&](std::size_t i) {
+    loaded.push_back(i);
+    LoadOptions how;
+    how.mode = i == 0 ? Mode::eager : Mode::planned;
+    how.threads = 1;
+    return Model::load(ModelQuery{}, how);
+  };
+  const std::vector<SymbolRow> rows = run_symbols(series, labels, load, options);
+  EXPECT_EQ(loaded, (std::vector<std::size_t>{0, 1}));
+  ASSERT_EQ(rows.size(), 4U);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].symbol, ids[i / 2]);
+    EXPECT_EQ(rows[i].subject, labels[i % 2]);
+    EXPECT_EQ(rows[i].windows, 2U);
+    EXPECT_GT(rows[i].mae_sigma, 0);
+    EXPECT_GT(rows[i].seconds, 0);
+    EXPECT_GT(rows[i].build_seconds, 0);
+    EXPECT_GT(rows[i].plan_bytes, 0U);
+    EXPECT_DOUBLE_EQ(rows[i].speed_up, rows[i - i % 2].seconds / rows[i].seconds);
+  }
+  EXPECT_NEAR(rows[0].mae, rows[1].mae, 1e-3 * rows[0].mae);
+  EXPECT_EQ(rows[0].speed_up, 1);
+  EXPECT_NE(symbols_markdown(rows).find("| B\\|B |"), std::string::npos);
+  const auto json = nlohmann::json::parse(symbols_json(rows, "m"));
+  EXPECT_EQ(json["rows"].size(), 4U);
+  EXPECT_TRUE(json["rows"][0]["peak_rss_bytes"].is_null());
+  EXPECT_TRUE(json["rows"][0]["peak_device_bytes"].is_null());
+
+  series[0].steps = 15;
+  series[0].values = std::span(values[0]).first(15);
+  EXPECT_THROW((void)run_symbols(series, labels, load, options), Error);
+}
+
 TEST(Bench, ReportsEverySubjectOfEveryWorkload) {
   LoadOptions eager, planned;
   eager.mode = Mode::eager;
@@ -46,6 +103,7 @@ TEST(Bench, ReportsEverySubjectOfEveryWorkload) {
   options.warmup = parse_warmup("100x40x2x3");
   std::size_t told = 0;
   options.progress = [&](std::string_view) { ++told; };
+  options.peak_memory = [](const Workload&, const BenchSubject&) { return std::uint64_t{7} << 20; };
   const BenchReport report = run_bench(workloads, subjects, options);
 
   EXPECT_GE(told, 4U);
@@ -69,7 +127,8 @@ TEST(Bench, ReportsEverySubjectOfEveryWorkload) {
     EXPECT_GT(row.operations, 0);
     EXPECT_GT(row.weight_bytes, 0);
     EXPECT_GT(row.percent_of_compute, 0);
-    EXPECT_GT(row.peak_rss, std::uint64_t{1} << 20);
+    EXPECT_EQ(row.peak_rss, std::uint64_t{7} << 20);
+    EXPECT_FALSE(row.peak_device_memory);
     EXPECT_EQ(row.counters.forecasts, 6U);  // warm-up twice, then the runs
     EXPECT_NEAR(row.series_per_second * row.median, row.workload[0] - '0', 1e-9);
   }
