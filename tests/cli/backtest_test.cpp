@@ -76,6 +76,33 @@ TEST_F(Backtest, WritesItsResultsAndTheSameBytesAgain) {
   EXPECT_EQ(json("a/run.json").at("cache_hit_rate"), 1.0);
 }
 
+TEST_F(Backtest, CountersAndLatencyOfOneForecast) {
+  const Result plain = backtest({"--out", "a", "--quiet"});
+  EXPECT_EQ(plain.err, "");
+  EXPECT_FALSE(json("a/run.json").contains("counters"));
+  const Result counted = backtest({"--out", "b", "--counters", "--quiet"});
+  ASSERT_EQ(counted.status, 0) << counted.err;
+  EXPECT_THAT(counted.err, testing::HasSubstr(" fallbacks"));
+  const nlohmann::json run = json("b/run.json");
+  EXPECT_EQ(run.at("counters").at("graph_fallbacks"), 0);
+  EXPECT_GT(run.at("forecasts_timed_alone"), 0);
+  EXPECT_GT(run.at("forecast_seconds_p50"), 0.0);
+  // Each was a call of its own beside the calls that made the results.
+  EXPECT_GT(run.at("counters").at("forecasts"), run.at("forecasts_timed_alone"));
+  EXPECT_EQ(results("a"), results("b"));
+}
+
+TEST_F(Backtest, WhatIsNoPriceIsNotTraded) {
+  std::string text = "ds,y\n";
+  for (int i = 0; i < 200; ++i) text += std::to_string(i) + "," + std::to_string(i % 11) + "\n";
+  write("spots.csv", text);
+  const Result result = run({"backtest", "spots.csv", "--model", tiny_model(), "--out", "a",
+                             "--windows", "4", "--trade"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, testing::HasSubstr("nothing was traded"));
+  EXPECT_FALSE(json("a/summary.json").contains("illustration"));
+}
+
 TEST_F(Backtest, SummaryAndPageHoldTogether) {
   ASSERT_EQ(backtest({"--out", "a", "--transform", "pct"}).status, 0);
   const nlohmann::json summary = json("a/summary.json");
