@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as config.json: refused with an Error, or a configuration that everything behind it can
 // compute with and that survives being written and read again.
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
+#include <variant>
 
-#include "models/checkpoint/config.h"
-#include "models/checkpoint/weights.h"
+#include "models/registry.h"
+#include "models/toto2/tensors.h"
 #include "toto/error.hpp"
 
 namespace {
@@ -34,13 +36,37 @@ void use(const toto::Toto1Config& config) {
   require(warnings.empty());
 }
 
+void use(const toto::Toto2Config& config) {
+  require(config.qk_dim % 4 == 0 && config.v_dim > 0 && config.d_ff > 0);
+  require(config.heads_per_group() * config.num_groups == config.num_heads);
+  std::int32_t variate_layers = 0;
+  for (std::int32_t i = 0; i < config.num_layers; ++i) {
+    variate_layers += config.is_variate_layer(i);
+    require(std::isfinite(toto::tau(config, 2 * i)) && std::isfinite(toto::tau(config, 2 * i + 1)));
+  }
+  require(variate_layers ==
+          config.num_layers / config.layer_group_size * config.variate_layers_per_group);
+  std::int64_t parameters = 0;
+  for (const toto::ExpectedTensor& tensor : toto::tensor_list(config).tensors) {
+    std::int64_t count = 1;
+    for (const std::int64_t size : tensor.shape) count *= size;
+    require(count > 0);
+    parameters += count;
+  }
+  require(parameters > 0);
+  std::vector<std::string> warnings;
+  require(toto::parse_toto2_config(toto::to_json(config), "again", true, warnings) == config);
+  require(warnings.empty());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   try {
     std::vector<std::string> warnings;
-    use(toto::parse_toto1_config(text, "input", false, warnings));
+    std::visit([](const auto& config) { use(config); },
+               toto::parse_model_config(text, "input", false, warnings));
   } catch (const toto::Error& error) {
     require(error.status() == toto::ExitStatus::bad_config && !error.code().empty());
     require(std::string_view(error.what()).find('\n') == std::string_view::npos);

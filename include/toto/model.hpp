@@ -20,7 +20,7 @@ struct ModelInfo {
   std::string name;    ///< what the user asked for: a Hub id, a path, or "toto-nano"
   std::string folder;  ///< the folder its files are in; empty for weights synthesised in memory
   std::vector<std::string> weight_files;  ///< model.safetensors or the shards; empty likewise
-  std::string architecture;               ///< "toto-1.0"
+  std::string architecture;               ///< "toto-1.0" or "toto-2.0"
   bool synthetic = false;  ///< hash weights: forecasts mean nothing and are labelled so
 
   std::int32_t patch_size = 0;  ///< steps per token
@@ -28,11 +28,12 @@ struct ModelInfo {
   std::int32_t num_layers = 0;
   std::int32_t num_heads = 0;
   std::int32_t mlp_hidden_dim = 0;
-  std::int32_t spacewise_every_n_layers = 0;
+  std::int32_t spacewise_every_n_layers = 0;  ///< -1: every layer attends over time
+  std::int32_t spacewise_layers = 1;          ///< that attend over variates, of so many
   bool spacewise_first = false;
-  std::string scaler;  ///< "causal_patch", "causal_step" or "global"
-  std::string head;    ///< "mixture" or "student_t"
-  std::int32_t components = 0;
+  std::string scaler;           ///< "causal_patch", "causal_step" or "global"
+  std::string head;             ///< "mixture", "student_t" or "quantiles"
+  std::int32_t components = 0;  ///< of the mixture, or the number of quantiles
   bool variate_labels = false;
 
   std::uint64_t parameters = 0;
@@ -92,7 +93,8 @@ class Model {
   /// out_of_memory (70) of the cuda backend.
   static Model load(const ModelQuery& query, const LoadOptions& options = {});
   /// Hash weights in memory (docs/verification.md), for tests and benchmarks. `preset`:
-  /// "toto-open-base-1.0".
+  /// "toto-open-base-1.0", "toto-2.0-4m", "toto-2.0-22m", "toto-2.0-313m", "toto-2.0-1b" or
+  /// "toto-2.0-2.5b".
   static Model synthesise(std::string_view preset, std::uint64_t seed,
                           const LoadOptions& options = {});
 
@@ -125,7 +127,7 @@ void write_synthetic_checkpoint(
     std::string_view config_json, std::uint64_t seed, const std::string& folder,
     const std::function<void(std::uint64_t, std::uint64_t)>& progress = {});
 
-/// The text of config.json of a preset ("toto-open-base-1.0"). Throws Error: unknown_preset (2).
+/// The text of config.json of a preset (Model::synthesise). Throws Error: unknown_preset (2).
 std::string preset_config(std::string_view preset);
 
 }  // namespace toto

@@ -45,6 +45,7 @@ ordered_json to_json(const ModelInfo& info, const Hashes& hashes) {
       {"num_heads", info.num_heads},
       {"mlp_hidden_dim", info.mlp_hidden_dim},
       {"spacewise_every_n_layers", info.spacewise_every_n_layers},
+      {"spacewise_layers", info.spacewise_layers},
       {"spacewise_first", info.spacewise_first},
       {"scaler", info.scaler},
       {"head", info.head},
@@ -65,22 +66,28 @@ std::string to_text(const ModelInfo& info, const Hashes& hashes) {
   }
   std::string space = "all of them over time";
   if (info.spacewise_every_n_layers > 0) {
-    space = fmt::format("the {} of every {} over variates", info.spacewise_first ? "first" : "last",
-                        info.spacewise_every_n_layers);
+    space =
+        fmt::format("the {}{} of every {} over variates", info.spacewise_first ? "first" : "last",
+                    info.spacewise_layers == 1 ? "" : fmt::format(" {}", info.spacewise_layers),
+                    info.spacewise_every_n_layers);
   }
+  const std::string head = info.head == "quantiles"
+                               ? fmt::format("{} quantiles", info.components)
+                               : fmt::format("{}, {} component{}", info.head, info.components,
+                                             info.components == 1 ? "" : "s");
   std::string text = fmt::format(
       "model         {}{}\n"
       "folder        {}\n"
       "architecture  {}: {} layers ({}), width {}, {} heads, MLP {}{}\n"
       "patch         {} steps, {} scaler\n"
-      "head          {}, {} component{}\n"
+      "head          {}\n"
       "parameters    {}\n"
       "memory        {:.1f} MB in float32\n"
       "file          {:.1f} MB, {}\n",
       info.name, info.synthetic ? " (SYNTHETIC weights: its forecasts mean nothing)" : "",
       info.folder, info.architecture, info.num_layers, space, info.embed_dim, info.num_heads,
       info.mlp_hidden_dim, info.variate_labels ? ", variate labels" : "", info.patch_size,
-      info.scaler, info.head, info.components, info.components == 1 ? "" : "s", info.parameters,
+      info.scaler, head, info.parameters,
       static_cast<double>(info.parameters) * sizeof(float) / kMegabyte,
       static_cast<double>(info.file_bytes) / kMegabyte, types);
   for (const auto& [name, hash] : hashes) {
@@ -156,7 +163,11 @@ void add_synth(const Command& model, Session& session) {
                   "  toto model synth --config config.json --seed 7 --out synthetic\n");
   const Flag config = command.add_option("--config", options->config, "Architecture: a config.json")
                           .type_name("FILE");
-  command.add_option("--preset", options->preset, "Or a published one: toto-open-base-1.0")
+  command
+      .add_option(
+          "--preset", options->preset,
+          "Or a published one: toto-open-base-1.0, toto-2.0-4m, toto-2.0-22m, toto-2.0-313m, "
+          "toto-2.0-1b, toto-2.0-2.5b")
       .type_name("NAME")
       .excludes(config);
   add_whole(command, "--seed", options->seed, 0, std::numeric_limits<std::uint64_t>::max(),

@@ -23,9 +23,9 @@ std::shared_ptr<Model::Impl> build(const Checkpoint& checkpoint, const LoadOptio
   // Beside the reading of the weights; where the system has no more threads, after it.
   auto hash = std::async([&] { return weights.source().content_hash(); });
   impl->configuration = to_json(checkpoint.config);
-  impl->net =
-      std::make_unique<Toto1>(checkpoint.config, weights, make_backend(options),
-                              options.mode == Mode::eager ? Execution::eager() : Execution{});
+  impl->net = std::make_unique<Toto1>(
+      toto1_config(checkpoint.config, impl->info.name), weights, make_backend(options),
+      options.mode == Mode::eager ? Execution::eager() : Execution{});
   impl->content_hash = hash.get();
   return impl;
 }
@@ -43,10 +43,9 @@ Model Model::load(const ModelQuery& query, const LoadOptions& options) {
 }
 
 Model Model::synthesise(std::string_view preset, std::uint64_t seed, const LoadOptions& options) {
-  std::vector<std::string> warnings;
-  const Toto1Config config = parse_toto1_config(preset_config(preset), preset, true, warnings);
-  WeightTable weights(synthesise_weights(config, seed, default_tensor_order(config, false)),
-                      config);
+  const ModelConfig config = find_preset(preset);
+  auto source = synthesise_weights(synthetic_tensors(config), seed, to_json(config));
+  WeightTable weights(std::move(source), tensor_list(config));
   ModelInfo info = describe_model(config, weights);
   info.name = fmt::format("{} (synthetic, seed {})", preset, seed);
   return load_from({config, std::move(weights), std::move(info)}, options);

@@ -3,24 +3,20 @@
 // read yet.
 #pragma once
 
-#include "models/checkpoint/config.h"
 #include "models/checkpoint/resolve.h"
 #include "models/checkpoint/weights.h"
+#include "models/registry.h"
 #include "toto/model.hpp"
 
 namespace toto {
 
 struct Checkpoint {
-  Toto1Config config;
+  ModelConfig config;
   WeightTable weights;
   ModelInfo info;
 };
 
-/// Throws what resolve_model, parse_toto1_config, open_safetensors and WeightTable throw.
+/// Throws what resolve_model, parse_model_config, open_safetensors and WeightTable throw.
 Checkpoint open_checkpoint(const ModelQuery& query);
-
-/// What can be said without knowing where the weights came from: `name`, `folder` and the
-/// configuration's warnings are left to the caller.
-ModelInfo describe_model(const Toto1Config& config, const WeightTable& weights);
 
 }  // namespace toto

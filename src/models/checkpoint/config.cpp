@@ -8,15 +8,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <optional>
 #include <utility>
 
 #include "core/json.h"
+#include "models/checkpoint/config_fields.h"
 
 namespace toto {
 namespace {
 
+using config::Fields;
+using config::kMaxHidden;
+using config::kMaxLayers;
+using config::kMaxPatch;
+using config::kMaxWidth;
 using nlohmann::json;
 
 constexpr std::array<std::string_view, 15> kKeys = {"patch_size",
@@ -35,12 +39,7 @@ constexpr std::array<std::string_view, 15> kKeys = {"patch_size",
                                                     "stabilize_with_global",
                                                     "scale_factor_exponent"};
 
-// Ten times what any Toto has. Together they keep the element count of every tensor far below 2^63
-// and its rows and columns far below 2^31.
-constexpr std::int64_t kMaxPatch = 4096;
-constexpr std::int64_t kMaxWidth = 16384;
-constexpr std::int64_t kMaxHidden = 65536;
-constexpr std::int64_t kMaxLayers = 1024;
+constexpr std::string_view kFamily = "Toto 1.0";
 constexpr std::int64_t kMaxComponents = 1024;
 constexpr double kMaxExponent = 300.0;  // 10^±E stays a normal double
 
@@ -50,81 +49,6 @@ constexpr std::array<std::pair<std::string_view, ScalerKind>, 3> kScalers = {
      {"StdMeanScaler", ScalerKind::global}}};
 constexpr std::array<std::pair<std::string_view, HeadKind>, 2> kHeads = {
     {{"MixtureOfStudentTsOutput", HeadKind::mixture}, {"StudentTOutput", HeadKind::student_t}}};
-
-/// The fields of one object, with errors that name file and field.
-class Fields {
- public:
-  Fields(const json& object, std::string_view where) : object_(object), where_(where) {}
-
-  [[noreturn]] void fail(std::string_view code, std::string_view message) const {
-    throw Error(ExitStatus::bad_config, code, message, where_);
-  }
-
-  /// nullptr where the key is absent.
-  [[nodiscard]] const json* find(std::string_view key) const {
-    const auto at = object_.find(key);
-    return at == object_.end() ? nullptr : &*at;
-  }
-  [[nodiscard]] const json& at(std::string_view key) const {
-    const json* value = find(key);
-    if (!value) fail("missing_key", fmt::format("the key \"{}\" is missing", key));
-    return *value;
-  }
-
-  [[nodiscard]] std::int64_t integer(std::string_view key) const { return integer(key, at(key)); }
-  [[nodiscard]] std::int64_t integer(std::string_view key, const json& value) const {
-    const bool fits =
-        value.is_number_integer() &&
-        !(value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{INT64_MAX});
-    if (!fits) wrong(key, "an integer", value);
-    return value.get<std::int64_t>();
-  }
-
-  /// A size: at least 1. One beyond `limit` cannot agree with the tensors of any file, and is told
-  /// so here, before anything multiplies it.
-  [[nodiscard]] std::int32_t size(std::string_view key, std::int64_t limit) const {
-    return size(key, at(key), limit);
-  }
-  [[nodiscard]] std::int32_t size(std::string_view key, const json& json_value,
-                                  std::int64_t limit) const {
-    const std::int64_t value = integer(key, json_value);
-    if (value < 1) wrong(key, "at least 1", json_value);
-    if (value > limit) {
-      fail("config_tensor_mismatch",
-           fmt::format("\"{}\" is {}; no checkpoint has tensors for more than {}", key, value,
-                       limit));
-    }
-    return static_cast<std::int32_t>(value);
-  }
-
-  [[nodiscard]] double number(std::string_view key, double low, double high,
-                              std::optional<double> absent = {}) const {
-    if (absent && !find(key)) return *absent;
-    const json& value = at(key);
-    const double x = value.is_number() ? value.get<double>() : std::nan("");
-    if (!(x >= low && x <= high)) {
-      wrong(key, fmt::format("a number from {} to {}", low, high), value);
-    }
-    return x;
-  }
-
-  [[nodiscard]] bool boolean(std::string_view key, bool absent) const {
-    const json* value = find(key);
-    if (!value) return absent;
-    if (!value->is_boolean()) wrong(key, "true or false", *value);
-    return value->get<bool>();
-  }
-
-  [[noreturn]] void wrong(std::string_view key, std::string_view expected,
-                          const json& found) const {
-    const std::string text = found.dump(-1, ' ', true);
-    fail("invalid_value", fmt::format("\"{}\" must be {}, not {}", key, expected, shorten(text)));
-  }
-
- private:
-  const json& object_;
-  std::string_view where_;
-};
 
 /// What a class string means. Accepted are Python's "<class 'a.b.Name'>", "a.b.Name" and "Name".
 template <typename Kind, std::size_t N>
@@ -152,13 +76,6 @@ Kind class_kind(const Fields& fields, std::string_view key, const json& value,
                                                 fmt::join(names, ", ")));
 }
 
-void unknown_key(const Fields& fields, std::string_view key, bool strict,
-                 std::vector<std::string>& warnings) {
-  std::string message = fmt::format("{} is not a key of a Toto 1.0 configuration", quote(key));
-  if (strict) fields.fail("unknown_key", message);
-  warnings.push_back(std::move(message) + "; it is ignored");
-}
-
 void parse_head(const Fields& fields, bool strict, std::vector<std::string>& warnings,
                 Toto1Config& config) {
   constexpr std::string_view kClasses = "output_distribution_classes";
@@ -178,7 +95,7 @@ void parse_head(const Fields& fields, bool strict, std::vector<std::string>& war
     if (key == "k_components" && config.head == HeadKind::mixture) {
       components = &value;
     } else {
-      unknown_key(fields, fmt::format("{}.{}", kKwargs, key), strict, warnings);
+      fields.unknown(fmt::format("{}.{}", kKwargs, key), kFamily, strict, warnings);
     }
   }
   if (config.head == HeadKind::student_t) return;
@@ -226,7 +143,7 @@ Toto1Config parse_toto1_config(std::string_view text, std::string_view where, bo
   if (!object.is_object()) fields.fail("invalid_json", "expected an object");
   for (const auto& [key, value] : object.items()) {
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
-      unknown_key(fields, key, strict, warnings);
+      fields.unknown(key, kFamily, strict, warnings);
     }
   }
   Toto1Config config;

@@ -59,6 +59,13 @@ class SafetensorsWeights final : public WeightSource {
     const StoredType type = files_[at->second].at(name).type;
     return readable_type(type) ? std::string_view() : name_of(type);
   }
+  [[nodiscard]] std::vector<std::string> left_out() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, file] : file_of_) {
+      if (!by_name_.contains(name)) names.push_back(name);
+    }
+    return names;
+  }
   [[nodiscard]] std::uint64_t file_bytes() const override {
     std::uint64_t sum = 0;
     for (const SafetensorsFile& file : files_) sum += file.file_bytes();

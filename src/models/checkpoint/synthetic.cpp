@@ -17,26 +17,19 @@ namespace {
 
 class SyntheticWeights final : public WeightSource {
  public:
-  SyntheticWeights(const Toto1Config& config, std::uint64_t seed, std::vector<std::string> order)
+  SyntheticWeights(std::vector<SyntheticTensor> tensors, std::uint64_t seed,
+                   std::string_view identity)
       : seed_(seed), description_(fmt::format("synthetic weights, seed {}", seed)) {
-    std::map<std::string, std::vector<std::int64_t>> shapes;
-    for (const ExpectedTensor& tensor : expected_tensors(config)) {
-      shapes.emplace(tensor.name, tensor.shape);
-      if (!tensor.alternative.empty()) shapes.emplace(tensor.alternative, tensor.shape);
-    }
-    for (const std::string_view label : {kTargetLabel, kExogenousLabel}) {
-      shapes.emplace(label, std::vector<std::int64_t>{config.embed_dim});
-    }
     Sha256 hash;
-    hash.update(fmt::format("{}\n{}\n", to_json(config), seed));
-    for (std::string& name : order) {
-      const auto shape = shapes.find(name);
-      if (shape == shapes.end()) fail("unknown_tensor", "the model has no tensor {}", name);
-      if (!index_.emplace(name, tensors_.size()).second) {
-        fail("duplicate_key", "tensor {} is listed twice", name);
+    hash.update(fmt::format("{}\n{}\n", identity, seed));
+    for (SyntheticTensor& tensor : tensors) {
+      if (!index_.emplace(tensor.name, tensors_.size()).second) {
+        throw Error(ExitStatus::bad_data, "duplicate_key",
+                    fmt::format("tensor {} is listed twice", quote(tensor.name)), description_);
       }
-      hash.update(name + '\n');
-      tensors_.push_back({std::move(name), shape->second, DType::f32});
+      hash.update(tensor.name + '\n');
+      tensors_.push_back({std::move(tensor.name), std::move(tensor.shape), DType::f32});
+      scales_.push_back(tensor.scale);
     }
     content_hash_ = hash.hex();
   }
@@ -48,28 +41,27 @@ class SyntheticWeights final : public WeightSource {
   }
   void read(std::string_view name, std::span<float> out) const override {
     const auto at = index_.find(name);
-    if (at == index_.end()) fail("missing_tensor", "there is no tensor {}", name);
+    if (at == index_.end()) {
+      throw Error(ExitStatus::bad_data, "missing_tensor",
+                  fmt::format("there is no tensor {}", quote(name)), description_);
+    }
     const TensorInfo& tensor = tensors_[at->second];
     if (out.size() != static_cast<std::size_t>(tensor.elements())) {
       throw Error(ExitStatus::internal, "internal",
                   fmt::format("{} was read into memory for {}", name, out.size()));
     }
-    fill_synthetic(1000 * seed_ + at->second, synthetic_scale(name, tensor.shape), 0, out);
+    fill_synthetic(1000 * seed_ + at->second, scales_[at->second], 0, out);
   }
   [[nodiscard]] const std::string& description() const override { return description_; }
   [[nodiscard]] bool synthetic() const override { return true; }
   [[nodiscard]] std::string content_hash() const override { return content_hash_; }
 
  private:
-  [[noreturn]] void fail(std::string_view code, fmt::format_string<std::string> message,
-                         std::string_view name) const {
-    throw Error(ExitStatus::bad_data, code, fmt::format(message, quote(name)), description_);
-  }
-
   std::uint64_t seed_;
   std::string description_;
   std::string content_hash_;
   std::vector<TensorInfo> tensors_;
+  std::vector<SyntheticScale> scales_;  // of each tensor
   std::map<std::string, std::size_t, std::less<>> index_;
 };
 
@@ -103,10 +95,44 @@ void fill_synthetic(std::uint64_t tensor_seed, const SyntheticScale& scale, std:
   }
 }
 
+std::shared_ptr<const WeightSource> synthesise_weights(std::vector<SyntheticTensor> tensors,
+                                                       std::uint64_t seed,
+                                                       std::string_view identity) {
+  return std::make_shared<SyntheticWeights>(std::move(tensors), seed, identity);
+}
+
 std::shared_ptr<const WeightSource> synthesise_weights(const Toto1Config& config,
                                                        std::uint64_t seed,
                                                        std::vector<std::string> order) {
-  return std::make_shared<SyntheticWeights>(config, seed, std::move(order));
+  std::map<std::string, std::vector<std::int64_t>> shapes;
+  for (const ExpectedTensor& tensor : expected_tensors(config)) {
+    shapes.emplace(tensor.name, tensor.shape);
+    if (!tensor.alternative.empty()) shapes.emplace(tensor.alternative, tensor.shape);
+  }
+  for (const std::string_view label : {kTargetLabel, kExogenousLabel}) {
+    shapes.emplace(label, std::vector<std::int64_t>{config.embed_dim});
+  }
+  std::vector<SyntheticTensor> tensors;
+  for (std::string& name : order) {
+    const auto shape = shapes.find(name);
+    if (shape == shapes.end()) {
+      throw Error(ExitStatus::bad_data, "unknown_tensor",
+                  fmt::format("the model has no tensor {}", quote(name)),
+                  fmt::format("synthetic weights, seed {}", seed));
+    }
+    const SyntheticScale scale = synthetic_scale(name, shape->second);
+    tensors.push_back({std::move(name), shape->second, scale});
+  }
+  return synthesise_weights(std::move(tensors), seed, to_json(config));
+}
+
+std::vector<SyntheticTensor> synthetic_tensors(const Toto1Config& config) {
+  std::vector<SyntheticTensor> tensors;
+  for (ExpectedTensor& tensor : expected_tensors(config)) {
+    const SyntheticScale scale = synthetic_scale(tensor.name, tensor.shape);
+    tensors.push_back({std::move(tensor.name), std::move(tensor.shape), scale});
+  }
+  return tensors;
 }
 
 std::vector<std::string> default_tensor_order(const Toto1Config& config, bool labels) {

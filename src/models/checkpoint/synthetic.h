@@ -5,8 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "models/checkpoint/weights.h"
 
 namespace toto {
 
@@ -18,10 +23,26 @@ struct SyntheticScale {
   double amplitude = 0.4;
   double base = 0.0;
 };
+/// Of Toto 1.0.
 SyntheticScale synthetic_scale(std::string_view name, std::span<const std::int64_t> shape);
 
 /// Elements `first`, `first + 1`, ... of the tensor with seed `tensor_seed`.
 void fill_synthetic(std::uint64_t tensor_seed, const SyntheticScale& scale, std::uint64_t first,
                     std::span<float> out);
+
+/// A tensor to be made: of the i-th of a list the seed is 1000*seed + i.
+struct SyntheticTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  SyntheticScale scale;
+};
+
+/// Hash weights in memory. `identity` tells models apart: it goes into the content hash. Throws
+/// Error (65) duplicate_key.
+std::shared_ptr<const WeightSource> synthesise_weights(std::vector<SyntheticTensor> tensors,
+                                                       std::uint64_t seed,
+                                                       std::string_view identity);
+/// Those of Toto 1.0 in the order of its files, without labels.
+std::vector<SyntheticTensor> synthetic_tensors(const Toto1Config& config);
 
 }  // namespace toto

@@ -10,15 +10,13 @@
 #include "core/json.h"
 #include "models/checkpoint/safetensors_writer.h"
 #include "models/checkpoint/synthetic.h"
-#include "models/checkpoint/weights.h"
+#include "models/registry.h"
 #include "toto/model.hpp"
 
 namespace toto {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kOpenBase = "toto-open-base-1.0";
 
 /// Makes a folder, and removes it again (and the parents it had to make) unless kept. What it has
 /// not made stays, also a link that leads nowhere.
@@ -56,19 +54,17 @@ class NewFolder {
 
 }  // namespace
 
-std::string preset_config(std::string_view preset) {
-  if (preset == kOpenBase) return to_json(toto_open_base_1_0());
-  throw Error(ExitStatus::usage, "unknown_preset",
-              fmt::format("{} is no preset; there is {}", quote(preset), kOpenBase));
-}
+std::string preset_config(std::string_view preset) { return to_json(find_preset(preset)); }
 
 void write_synthetic_checkpoint(std::string_view config_json, std::uint64_t seed,
                                 const std::string& folder,
                                 const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   std::vector<std::string> warnings;
-  const Toto1Config config = parse_toto1_config(config_json, "config.json", false, warnings);
+  const std::vector<SyntheticTensor> wanted =
+      synthetic_tensors(parse_model_config(config_json, "config.json", false, warnings));
   std::vector<SafetensorsWriter::Tensor> tensors;
-  for (const ExpectedTensor& tensor : expected_tensors(config)) {
+  tensors.reserve(wanted.size());
+  for (const SyntheticTensor& tensor : wanted) {
     tensors.push_back({tensor.name, StoredType::f32, tensor.shape});
   }
   NewFolder place(folder);
@@ -82,10 +78,9 @@ void write_synthetic_checkpoint(std::string_view config_json, std::uint64_t seed
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     std::uint64_t count = 1;
     for (const std::int64_t size : tensors[i].shape) count *= static_cast<std::uint64_t>(size);
-    const SyntheticScale scale = synthetic_scale(tensors[i].name, tensors[i].shape);
     for (std::uint64_t at = 0; at < count; at += chunk.size()) {
       const auto part = std::span(chunk).first(std::min<std::uint64_t>(chunk.size(), count - at));
-      fill_synthetic(1000 * seed + i, scale, at, part);
+      fill_synthetic(1000 * seed + i, wanted[i].scale, at, part);
       writer.write(std::as_bytes(part));
       if (progress) progress(writer.written(), writer.file_bytes());
     }

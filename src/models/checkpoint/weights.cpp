@@ -129,14 +129,23 @@ std::vector<ExpectedTensor> expected_tensors(const Toto1Config& config) {
   return layout.take();
 }
 
-WeightTable::WeightTable(std::shared_ptr<const WeightSource> source, const Toto1Config& config)
+TensorList tensor_list(const Toto1Config& config) {
+  TensorList list;
+  list.tensors = expected_tensors(config);
+  for (const std::string_view label : {kTargetLabel, kExogenousLabel}) {
+    list.together.push_back({std::string(label), {}, {config.embed_dim}});
+  }
+  return list;
+}
+
+WeightTable::WeightTable(std::shared_ptr<const WeightSource> source, const TensorList& list)
     : source_(std::move(source)) {
   Matcher matcher(*source_);
-  for (const ExpectedTensor& tensor : expected_tensors(config)) matcher.match(tensor);
-  has_labels_ = has(*source_, kTargetLabel) || has(*source_, kExogenousLabel);
-  if (has_labels_) {  // one without the other is a missing tensor
-    matcher.match({std::string(kTargetLabel), {}, {config.embed_dim}});
-    matcher.match({std::string(kExogenousLabel), {}, {config.embed_dim}});
+  for (const ExpectedTensor& tensor : list.tensors) matcher.match(tensor);
+  has_together_ = std::any_of(list.together.begin(), list.together.end(),
+                              [&](const auto& tensor) { return has(*source_, tensor.name); });
+  if (has_together_) {  // one without the other is a missing tensor
+    for (const ExpectedTensor& tensor : list.together) matcher.match(tensor);
   }
   matcher.finish();
   names_ = std::move(matcher.names_);
@@ -149,7 +158,20 @@ WeightTable::WeightTable(std::shared_ptr<const WeightSource> source, const Toto1
   for (const TensorInfo& tensor : source_->tensors()) {
     if (!std::binary_search(used.begin(), used.end(), tensor.name)) unused_.push_back(tensor.name);
   }
+  if (list.strict) refuse_unexpected();
   std::sort(names_.begin(), names_.end());
+}
+
+void WeightTable::refuse_unexpected() const {
+  std::vector<std::string> names = unused_;
+  for (std::string& name : source_->left_out()) names.push_back(std::move(name));
+  if (names.empty()) return;
+  std::vector<std::string> quoted;
+  for (const std::string& name : names) quoted.push_back(quote(name));
+  throw Error(ExitStatus::bad_data, "unexpected_tensor",
+              fmt::format("the model has no such {}: {}", names.size() == 1 ? "tensor" : "tensors",
+                          fmt::join(quoted, ", ")),
+              source_->description(), "config.json and the weights must belong together");
 }
 
 void WeightTable::read(std::string_view name, std::span<float> out) const {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/checkpoint/config.h"
@@ -43,6 +44,9 @@ class WeightSource {
   [[nodiscard]] virtual std::string_view unreadable_type(std::string_view /*name*/) const {
     return {};
   }
+  /// Names of the tensors that tensors() leaves out: derived constants, and types that cannot be
+  /// read.
+  [[nodiscard]] virtual std::vector<std::string> left_out() const { return {}; }
   /// Bytes of the files; 0 for weights that lie in none.
   [[nodiscard]] virtual std::uint64_t file_bytes() const { return 0; }
   /// 64 hexadecimal digits that tell weights apart. Of one file its SHA-256, of several that of
@@ -53,27 +57,40 @@ class WeightSource {
 inline constexpr std::string_view kTargetLabel = "model.target_variate_label";
 inline constexpr std::string_view kExogenousLabel = "model.exogenous_variate_label";
 
-/// A tensor a Toto 1.0 model needs: the published name, the shape, and the name of the unfused file
-/// (empty where the two agree).
+/// A tensor a model needs: the published name, the shape, and another name it may have (of
+/// Toto 1.0: the name in an unfused file; empty where there is none).
 struct ExpectedTensor {
   std::string name;         // e.g. model.transformer.layers.0.mlp.0.w12.weight
   std::string alternative;  // e.g. model.transformer.layers.0.mlp.0.weight
   std::vector<std::int64_t> shape;
 };
 
+/// What a model needs of a checkpoint.
+struct TensorList {
+  std::vector<ExpectedTensor> tensors;   // every one of them, in state order
+  std::vector<ExpectedTensor> together;  // all of these or none
+  bool strict = false;                   // whether any other tensor is an error
+};
+
 /// Spec A2: all tensors of `config` in state order (patch_embed, layers, unembed, df, loc_proj,
 /// scale_proj, mixture_weights), labels excluded.
 std::vector<ExpectedTensor> expected_tensors(const Toto1Config& config);
+/// With the labels, which only some checkpoints have.
+TensorList tensor_list(const Toto1Config& config);
 
 /// Maps published names to the names of a source and checks every shape, before any weight is read.
-/// Throws Error (65): missing_tensor (all of them listed), invalid_dtype, config_tensor_mismatch.
+/// Throws Error (65): missing_tensor and unexpected_tensor (all of them listed), invalid_dtype,
+/// config_tensor_mismatch.
 class WeightTable {
  public:
-  WeightTable(std::shared_ptr<const WeightSource> source, const Toto1Config& config);
+  WeightTable(std::shared_ptr<const WeightSource> source, const TensorList& list);
+  WeightTable(std::shared_ptr<const WeightSource> source, const Toto1Config& config)
+      : WeightTable(std::move(source), tensor_list(config)) {}
   /// Reads by published (fused) name; errors as for WeightSource::read.
   void read(std::string_view name, std::span<float> out) const;
-  /// Both label tensors (kTargetLabel, kExogenousLabel; [D] each) are there.
-  [[nodiscard]] bool has_variate_labels() const { return has_labels_; }
+  /// The tensors of TensorList::together are there: of Toto 1.0 both label tensors (kTargetLabel,
+  /// kExogenousLabel; [D] each).
+  [[nodiscard]] bool has_variate_labels() const { return has_together_; }
   [[nodiscard]] const WeightSource& source() const { return *source_; }
   /// Elements of all tensors in the table.
   [[nodiscard]] std::uint64_t parameters() const { return parameters_; }
@@ -81,9 +98,11 @@ class WeightTable {
   [[nodiscard]] const std::vector<std::string>& unused() const { return unused_; }
 
  private:
+  void refuse_unexpected() const;
+
   std::shared_ptr<const WeightSource> source_;
   std::vector<std::pair<std::string, std::string>> names_;  // published -> stored, sorted
-  bool has_labels_ = false;
+  bool has_together_ = false;
   std::uint64_t parameters_ = 0;
   std::vector<std::string> unused_;
 };

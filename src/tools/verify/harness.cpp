@@ -34,8 +34,9 @@ Model load_exact(const ModelQuery& query) {
   impl->mode = Mode::planned;
   impl->precision = Precision::float64;
   impl->content_hash = checkpoint.weights.source().content_hash();
-  impl->net = std::make_unique<Toto1>(checkpoint.config, checkpoint.weights, make_backend(load),
-                                      Execution{false, true, true});
+  impl->net =
+      std::make_unique<Toto1>(toto1_config(checkpoint.config, impl->info.name), checkpoint.weights,
+                              make_backend(load), Execution{false, true, true});
   return Model(std::move(impl));
 }
 

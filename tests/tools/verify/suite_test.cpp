@@ -54,7 +54,7 @@ class FaultyLaboratory : public Harness {
       if (mine) mine();
     };
     impl->net =
-        std::make_unique<Toto1>(checkpoint.config, checkpoint.weights,
+        std::make_unique<Toto1>(std::get<Toto1Config>(checkpoint.config), checkpoint.weights,
                                 std::make_shared<test::FaultyBackend>(make_backend(load), faults),
                                 eager ? Execution::eager() : Execution{});
     return Model(std::move(impl));
