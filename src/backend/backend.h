@@ -19,8 +19,11 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace toto {
+
+class Ops2;  // backend/ops2.h
 
 /// One series of a ragged batch in one call of the network. Its rows (tokens) are laid out
 /// [trajectory][variate][token], starting at `row`.
@@ -310,6 +313,22 @@ class Backend {
                                                    Epilogue use) {
     return upload_matrix(std::move(take), out, in, bias, use);
   }
+
+  /// The same of weights that were folded in float64: rounded once, to what the backend keeps.
+  [[nodiscard]] virtual Matrix upload_folded_matrix(std::span<const double> weights,
+                                                    std::int32_t out, std::int32_t in,
+                                                    std::span<const double> bias, Epilogue use,
+                                                    bool exact) {
+    auto narrow = std::make_unique_for_overwrite<float[]>(weights.size());
+    std::transform(weights.begin(), weights.end(), narrow.get(),
+                   [](double w) { return static_cast<float>(w); });
+    const std::vector<float> narrow_bias(bias.begin(), bias.end());
+    return exact ? upload_exact_matrix(std::move(narrow), out, in, narrow_bias, use)
+                 : upload_matrix(std::move(narrow), out, in, narrow_bias, use);
+  }
+
+  /// The operations of Toto 2.0; nullptr: this backend cannot carry one out.
+  [[nodiscard]] virtual const Ops2* ops2() const { return nullptr; }
 
   /// Ways to carry out a product: 0 .. candidates-1, of which 0 is used until another is chosen.
   /// They differ in speed only: none changes a bit. More than one only where the backend's memory

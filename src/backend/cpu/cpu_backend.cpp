@@ -17,7 +17,8 @@ CpuBackend::CpuBackend(Isa isa, CpuWeights weights, int threads, bool spin)
       rows_(row_kernels(isa)),
       attention_(attention_kernels(isa)),
       team_(threads, spin),
-      scratch_(team_.size()) {
+      scratch_(team_.size()),
+      ops2_(isa, products_, team_, scratch_) {
   scratch_.reserve(sizeof(AttentionScratch));
 }
 

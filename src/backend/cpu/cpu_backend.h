@@ -19,6 +19,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/attention_kernels.h"
 #include "backend/cpu/isa.h"
+#include "backend/cpu/ops2.h"
 #include "backend/cpu/packed_matrix.h"
 #include "backend/cpu/product_kernels.h"
 #include "backend/cpu/row_kernels.h"
@@ -77,6 +78,8 @@ class CpuBackend final : public Backend {
                                            std::int32_t in, std::span<const float> bias,
                                            Epilogue use) override;
 
+  [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
+
   void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
              ScalerState* state, const ScalerOutputs& to) const override;
   void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
@@ -127,6 +130,7 @@ class CpuBackend final : public Backend {
   const AttentionKernels& attention_;
   mutable ThreadTeam team_;  // starting work on it changes nothing that anyone can see
   ScratchSet scratch_;
+  CpuOps2 ops2_;
   mutable HostStatistics statistics_;  // room for its threads, nothing that lasts
   Arena arena_;
   std::vector<std::unique_ptr<PackedMatrix>> matrices_;

@@ -113,6 +113,8 @@ class Worker {
       p_.kernels->gated(tiles[1], out);
     } else if (p_.epilogue == Epilogue::residual) {
       p_.kernels->add(tiles[0], out);
+    } else if (p_.silu) {
+      p_.kernels->silu(tiles[0], out);
     } else {
       p_.kernels->store(tiles[0], out);
     }

@@ -30,6 +30,7 @@ struct Product {
   float* y;        // [rows][out]
   std::int32_t rows;
   Epilogue epilogue;
+  bool silu = false;  // of what Epilogue::store leaves
 };
 
 void multiply(const Product& product, ThreadTeam& team, const ScratchSet& scratch);

@@ -104,6 +104,13 @@ void gated(const float* from, const TileOutput& out) {
   });
 }
 
+void store_silu(const float* from, const TileOutput& out) {
+  const Floats d;
+  for_each_result(out, [&](std::size_t at, std::size_t c, float* y, const auto&, const auto& put) {
+    put(silu(hn::Add(hn::Load(d, from + at), hn::Load(d, out.bias + c))), y);
+  });
+}
+
 /// To bfloat16, nearest even, and back.
 void round_row(const float* x, std::size_t n, void* to) {
   const Floats d;
@@ -149,7 +156,8 @@ const ProductKernels kProductKernels = {kTileRows,
                                         format<std::uint16_t>(sizeof(float), round_row),
                                         store,
                                         add,
-                                        gated};
+                                        gated,
+                                        store_silu};
 
 }  // namespace toto::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -58,6 +58,7 @@ struct ProductKernels {
   FinishFunction store;
   FinishFunction add;
   FinishFunction gated;
+  FinishFunction silu;
 };
 
 const ProductKernels& product_kernels(Isa isa);

@@ -184,8 +184,9 @@ HWY_INLINE void attend_chunk(const float* query, const Rows& key, const Rows& va
   combine<1>(&weights, &correction, value, n, &out, d);
 }
 
-void attend(const float* query, const float* keys, const float* values, std::size_t n,
-            std::size_t d, float scale, Softmax& softmax, float* out) {
+[[maybe_unused]] void attend(const float* query, const float* keys, const float* values,
+                             std::size_t n, std::size_t d, float scale, Softmax& softmax,
+                             float* out) {
   for (std::size_t j = 0; j < n; j += kChunk) {
     attend_chunk(query, Every{keys + j * d, d}, Every{values + j * d, d}, std::min(kChunk, n - j),
                  d, scale, softmax, out);

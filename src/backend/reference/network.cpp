@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <type_traits>
+#include <utility>
 
 #include "backend/reference/attention.h"
 #include "backend/reference/reference_backend.h"
@@ -51,38 +53,55 @@ void ReferenceBackend<T>::download(const void* from, std::span<double> to) const
 }
 
 template <typename T>
+template <typename From>
+const T* ReferenceBackend<T>::own(std::span<const From> values) {
+  weights_.push_back(std::make_unique_for_overwrite<T[]>(values.size()));
+  std::transform(values.begin(), values.end(), weights_.back().get(),
+                 [](From v) { return static_cast<T>(v); });
+  return weights_.back().get();
+}
+
+template <typename T>
 Matrix ReferenceBackend<T>::upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
                                           std::int32_t in, std::span<const float> bias,
                                           Epilogue /*use*/) {
-  Matrix matrix{take.get(), nullptr, out, in};
-  weights_.push_back(std::move(take));
-  if (!bias.empty()) {
-    auto copy = std::make_unique<float[]>(bias.size());
-    std::copy(bias.begin(), bias.end(), copy.get());
-    matrix.bias = copy.get();
-    weights_.push_back(std::move(copy));
+  const std::size_t count = static_cast<std::size_t>(out) * static_cast<std::size_t>(in);
+  Matrix matrix{nullptr, nullptr, out, in};
+  if constexpr (std::is_same_v<T, float>) {
+    matrix.weights = take.get();
+    weights_.push_back(std::move(take));
+  } else {
+    matrix.weights = own(std::span<const float>(take.get(), count));
   }
+  if (!bias.empty()) matrix.bias = own(bias);
   return matrix;
+}
+
+template <typename T>
+Matrix ReferenceBackend<T>::upload_folded_matrix(std::span<const double> weights, std::int32_t out,
+                                                 std::int32_t in, std::span<const double> bias,
+                                                 Epilogue /*use*/, bool /*exact*/) {
+  return {own(weights), bias.empty() ? nullptr : own(bias), out, in};
 }
 
 template <typename T>
 void ReferenceBackend<T>::linear(const Matrix& w, const void* x, void* y, Rows rows,
                                  Epilogue epilogue) const {
-  const auto* weights = static_cast<const float*>(w.weights);
-  const auto* bias = static_cast<const float*>(w.bias);
+  const auto* weights = static_cast<const T*>(w.weights);
+  const auto* bias = static_cast<const T*>(w.bias);
   // Eight outputs at a time only so that eight sums are in flight; each sum runs over k in order.
   constexpr std::int32_t kTile = 8;
   const auto products = [&](const T* input, std::int32_t first, std::int32_t count, T* sums) {
     std::fill_n(sums, kTile, T{0});
-    const float* rows_of[kTile];
+    const T* rows_of[kTile];
     for (std::int32_t j = 0; j < kTile; ++j) {
       rows_of[j] = weights + std::int64_t{first + std::min(j, count - 1)} * w.in;
     }
     for (std::int32_t k = 0; k < w.in; ++k) {
-      for (std::int32_t j = 0; j < kTile; ++j) sums[j] += static_cast<T>(rows_of[j][k]) * input[k];
+      for (std::int32_t j = 0; j < kTile; ++j) sums[j] += rows_of[j][k] * input[k];
     }
     for (std::int32_t j = 0; j < count; ++j) {
-      if (bias != nullptr) sums[j] += static_cast<T>(bias[first + j]);
+      if (bias != nullptr) sums[j] += bias[first + j];
     }
   };
   const std::int32_t width = epilogue == Epilogue::gated ? w.out / 2 : w.out;

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "backend/host_statistics.h"
+#include "backend/reference/ops2.h"
 
 namespace toto::reference {
 
@@ -27,6 +28,10 @@ class ReferenceBackend final : public Backend {
   [[nodiscard]] Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
                                      std::int32_t in, std::span<const float> bias,
                                      Epilogue use) override;
+  [[nodiscard]] Matrix upload_folded_matrix(std::span<const double> weights, std::int32_t out,
+                                            std::int32_t in, std::span<const double> bias,
+                                            Epilogue use, bool exact) override;
+  [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
 
   void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
              ScalerState* state, const ScalerOutputs& to) const override;
@@ -68,8 +73,12 @@ class ReferenceBackend final : public Backend {
                        std::int32_t horizon) const override;
 
  private:
-  std::vector<std::unique_ptr<float[]>>
-      weights_;                        // float32 in both precisions: that is what they are
+  /// A copy in the backend's own precision.
+  template <typename From>
+  const T* own(std::span<const From> values);
+
+  std::vector<std::unique_ptr<T[]>> weights_;
+  ReferenceOps2<T> ops2_;
   mutable HostStatistics statistics_;  // room for its threads, nothing that lasts
 };
 

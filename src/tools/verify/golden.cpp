@@ -14,6 +14,8 @@
 #include "models/toto1/toto1.h"
 #include "tools/verify/compare.h"
 #include "tools/verify/golden_case.h"
+#include "tools/verify/golden_toto2.h"
+#include "tools/verify/golden_toto2_case.h"
 #include "toto/settings.hpp"
 #include "toto/tools/verify.hpp"
 
@@ -355,6 +357,10 @@ GoldenReport verify_golden(std::span<const std::string> folders, const LoadOptio
   report.backend = options.backend;
   report.precision = word(options.precision);
   for (const std::string& folder : folders) {
+    if (is_toto2_golden(folder)) {
+      report.cases.push_back(verify_toto2_golden(folder, options));
+      continue;
+    }
     const auto start = std::chrono::steady_clock::now();
     const GoldenFolder g = read_golden_folder(folder);
     GoldenCase result;

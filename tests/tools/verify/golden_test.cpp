@@ -57,5 +57,17 @@ INSTANTIATE_TEST_SUITE_P(Tiny, Golden,
                            return name;
                          });
 
+INSTANTIATE_TEST_SUITE_P(Toto2, Golden,
+                         testing::Values("toto2-tiny-uni", "toto2-tiny-multi", "toto2-tiny-cov",
+                                         "toto2-tiny-degenerate", "toto2-tiny-onepatch",
+                                         "toto2-tiny-overflow", "toto2-tiny-inf",
+                                         "toto2-tiny-switches", "toto2-tiny-long",
+                                         "toto2-4m-512x5"),
+                         [](const auto& test) {
+                           std::string name = test.param.substr(7);
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
 }  // namespace
 }  // namespace toto

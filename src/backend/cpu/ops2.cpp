@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/ops2.h"
+
+#include <algorithm>
+
+#include "backend/cpu/product.h"
+#include "backend/cpu/split.h"
+#include "backend/reference/series2.h"
+
+namespace toto::cpu {
+namespace {
+
+using series2::lane_of;
+
+// Guessed cycles, to decide whether an operation is worth more than one thread.
+constexpr std::int64_t kCyclesOfStep = 8;       // of the running statistics
+constexpr std::int64_t kCyclesOfFunction = 60;  // asinh, sinh
+constexpr std::int64_t cycles_of_copy(std::int64_t elements) { return elements / 8 + 10; }
+constexpr std::int64_t cycles_of_attention(std::int64_t keys, std::int64_t width) {
+  return keys * (20 + width / 4) + 200;
+}
+
+/// Calls visit(slice index, slice, item of the slice) for the items first .. end-1 of all slices;
+/// `items(slice)` is how many one has.
+template <typename Items, typename Visit>
+void for_each_item(const Call& call, std::int64_t first, std::int64_t end, const Items& items,
+                   const Visit& visit) {
+  std::int64_t base = 0;
+  for (std::int32_t i = 0; i < call.count && base < end; ++i) {
+    const CallSlice& s = call.slices[i];
+    const std::int64_t count = items(s);
+    const std::int64_t last = std::min(end - base, count);
+    for (std::int64_t at = std::max<std::int64_t>(first - base, 0); at < last; ++at) {
+      visit(i, s, at);
+    }
+    base += count;
+  }
+}
+
+template <typename Items>
+std::int64_t count_items(const Call& call, const Items& items) {
+  std::int64_t count = 0;
+  for (std::int32_t i = 0; i < call.count; ++i) count += items(call.slices[i]);
+  return count;
+}
+
+/// visit(slice, variate, token, row) for every token, divided among the threads.
+template <typename Visit>
+void split_tokens(ThreadTeam& team, const Call& call, std::int64_t cost, const Visit& visit) {
+  const auto items = [](const CallSlice& s) { return std::int64_t{s.rows()}; };
+  split(team, call.rows, cost, [&](std::int64_t first, std::int64_t end, int) {
+    for_each_item(call, first, end, items, [&](std::int32_t, const CallSlice& s, std::int64_t at) {
+      visit(s, static_cast<std::int32_t>(at / s.tokens), static_cast<std::int32_t>(at % s.tokens),
+            s.row + at);
+    });
+  });
+}
+
+/// visit(slice, variate) for every lane.
+template <typename Visit>
+void split_lanes(ThreadTeam& team, const Call& call, std::int64_t patch, const Visit& visit) {
+  const auto items = [](const CallSlice& s) { return std::int64_t{s.variates}; };
+  const std::int64_t lanes = count_items(call, items);
+  const std::int64_t patches =
+      count_items(call, [](const CallSlice& s) { return std::int64_t{s.variates} * s.patches; });
+  if (lanes == 0) return;
+  split(team, lanes, patches * patch * kCyclesOfStep / lanes,
+        [&](std::int64_t first, std::int64_t end, int) {
+          for_each_item(call, first, end, items,
+                        [&](std::int32_t, const CallSlice& s, std::int64_t at) {
+                          visit(s, static_cast<std::int32_t>(at));
+                        });
+        });
+}
+
+}  // namespace
+
+void CpuOps2::statistics(const Call& call, const SeriesArrays& a) const {
+  split_lanes(team_, call, a.patch, [&](const CallSlice& s, std::int32_t v) {
+    series2::statistics(lane_of<float>(s, a, v), s.fallback);
+  });
+}
+
+void CpuOps2::cap_bounds(const Call& call, const SeriesArrays& a) const {
+  split_lanes(team_, call, a.patch, [&](const CallSlice& s, std::int32_t v) {
+    series2::cap_bounds(lane_of<float>(s, a, v), s.cap);
+  });
+}
+
+void CpuOps2::embed_inputs(const Call& call, const SeriesArrays& a, void* z) const {
+  split_tokens(team_, call, a.patch * kCyclesOfFunction,
+               [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+                 series2::embed_input(lane_of<float>(s, a, v), s.patch + t, t < s.refed,
+                                      static_cast<float*>(z) + row * 2 * a.patch);
+               });
+}
+
+void CpuOps2::quantiles(const Call& call, const SeriesArrays& a, const void* raw, void* y) const {
+  const std::int64_t cells = std::int64_t{kQuantiles} * a.patch;
+  split_tokens(team_, call, cells * kCyclesOfFunction,
+               [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+                 series2::quantiles(lane_of<float>(s, a, v), s.patch + t + 1,
+                                    static_cast<const float*>(raw) + row * cells,
+                                    static_cast<float*>(y) + row * cells);
+               });
+}
+
+void CpuOps2::feed_back(const Call& call, const void* quantiles, const SeriesArrays& a) const {
+  split_tokens(team_, call, cycles_of_copy(a.patch),
+               [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+                 if (v >= s.targets) return;
+                 series2::feed_back(
+                     lane_of<float>(s, a, v), s.patch + t + 1,
+                     static_cast<const float*>(quantiles) + row * kQuantiles * a.patch);
+               });
+}
+
+void CpuOps2::linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const {
+  Product product{&products_,
+                  static_cast<const PackedMatrix*>(w.weights),
+                  w.out,
+                  static_cast<const float*>(x),
+                  static_cast<float*>(y),
+                  rows.count,
+                  Epilogue::store};
+  product.silu = true;
+  multiply(product, team_, scratch_);
+}
+
+void CpuOps2::rms_norm(const void* x, void* y, Rows rows, std::int32_t dim, double epsilon) const {
+  split(team_, rows.count, cycles_of_copy(std::int64_t{2} * dim),
+        [&](std::int64_t first, std::int64_t end, int) {
+          for (std::int64_t row = first; row < end; ++row) {
+            kernels_.rms_norm(static_cast<const float*>(x) + row * dim,
+                              static_cast<float*>(y) + row * dim, static_cast<std::size_t>(dim),
+                              static_cast<float>(epsilon));
+          }
+        });
+}
+
+void CpuOps2::norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm, void* qkv) const {
+  if (norm.query == nullptr) return;
+  const std::int64_t heads = shape.heads + shape.groups;
+  split(team_, rows.count, cycles_of_copy(4 * heads * shape.qk),
+        [&](std::int64_t first, std::int64_t end, int) {
+          for (std::int64_t row = first; row < end; ++row) {
+            float* head = static_cast<float*>(qkv) + row * shape.row();
+            for (std::int64_t h = 0; h < heads; ++h, head += shape.qk) {
+              kernels_.rms_norm(head, head, static_cast<std::size_t>(shape.qk),
+                                static_cast<float>(norm.epsilon));
+              const auto* gain = static_cast<const float*>(h < shape.heads ? norm.query : norm.key);
+              for (std::int32_t e = 0; e < shape.qk; ++e) head[e] *= gain[e];
+            }
+          }
+        });
+}
+
+void CpuOps2::rotary_append(const Call& call, const HeadShape& shape, const HeadNorm& norm,
+                            const Rotary& rotary, void* qkv, const KvCache& kv) const {
+  norm_heads(call.rows, shape, norm, qkv);
+  const std::int64_t pairs = shape.qk / 4;
+  const auto one = [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+    float* queries = static_cast<float*>(qkv) + row * shape.row();
+    float* keys = queries + std::int64_t{shape.heads} * shape.qk;
+    const float* values = keys + std::int64_t{shape.groups} * shape.qk;
+    const std::int64_t patch = s.patch + t;
+    const Rotation at{static_cast<const float*>(rotary.cosine) + patch * pairs,
+                      static_cast<const float*>(rotary.sine) + patch * pairs,
+                      rotary.factor == nullptr ? nullptr
+                                               : static_cast<const float*>(rotary.factor) +
+                                                     (patch - s.centre + rotary.positions) * pairs};
+    const auto qk = static_cast<std::size_t>(shape.qk);
+    kernels_.rotate_half(at, queries, static_cast<std::size_t>(shape.heads), qk, false);
+    kernels_.rotate_half(at, keys, static_cast<std::size_t>(shape.groups), qk, true);
+    for (std::int64_t g = 0; g < shape.groups; ++g) {
+      const std::int64_t to =
+          (s.slot + std::int64_t{v} * s.slots) * shape.groups + g * s.slots + patch - s.first_slot;
+      std::copy_n(keys + g * shape.qk, shape.qk, static_cast<float*>(kv.keys) + to * shape.qk);
+      std::copy_n(values + g * shape.v, shape.v, static_cast<float*>(kv.values) + to * shape.v);
+    }
+  };
+  split_tokens(team_, call, 2 * cycles_of_copy(shape.row()), one);
+}
+
+void CpuOps2::time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
+                             const HeadShape& shape, const void* qkv, const KvCache& kv,
+                             void* out) const {
+  const std::int64_t heads = shape.heads / shape.groups;  // of a group
+  const auto queries = [&](const CallSlice& s) { return s.tokens * heads; };
+  const auto parts = [&](const CallSlice& s) {
+    return (queries(s) + kQueryGroup - 1) / kQueryGroup;
+  };
+  const auto tasks = [&](const CallSlice& s) { return parts(s) * s.variates * shape.groups; };
+  const std::int64_t count = count_items(wanted, tasks);
+  if (count == 0) return;
+  const std::int64_t cycles = count_items(wanted, [&](const CallSlice& s) {
+    return queries(s) * s.variates * shape.groups *
+           cycles_of_attention(s.patch + s.tokens - s.first_slot, shape.qk);
+  });
+  const auto one = [&](std::int32_t i, const CallSlice& s, std::int64_t item, int thread) {
+    const CallSlice& source = all.slices[i];
+    const std::int64_t part = item % parts(s);
+    const std::int64_t group = item / parts(s) % shape.groups;
+    const std::int64_t v = item / parts(s) / shape.groups;
+    const std::int64_t from = source.row + v * source.tokens + s.patch - source.patch;
+    const std::int64_t slot = (s.slot + v * s.slots) * shape.groups + group * s.slots;
+    HeadGroupTask task{};
+    task.queries = static_cast<const float*>(qkv) + from * shape.row() + group * heads * shape.qk;
+    task.query_stride = static_cast<std::size_t>(shape.row());
+    task.out = static_cast<float*>(out) + (s.row + v * s.tokens) * shape.attended() +
+               group * heads * shape.v;
+    task.out_stride = static_cast<std::size_t>(shape.attended());
+    task.keys = static_cast<const float*>(kv.keys) + slot * shape.qk;
+    task.values = static_cast<const float*>(kv.values) + slot * shape.v;
+    task.hidden = s.time_mask ? a.hidden + s.array + v * s.patches + s.first_slot : nullptr;
+    task.first_own = static_cast<std::size_t>(s.patch - s.first_slot);
+    task.first = static_cast<std::size_t>(part * kQueryGroup);
+    task.count = static_cast<std::size_t>(
+        std::min<std::int64_t>(kQueryGroup, queries(s) - part * kQueryGroup));
+    task.heads = static_cast<std::size_t>(heads);
+    task.qk = static_cast<std::size_t>(shape.qk);
+    task.v = static_cast<std::size_t>(shape.v);
+    kernels_.time(task, *reinterpret_cast<AttentionScratch*>(scratch_.of(thread)));
+  };
+  split(team_, count, cycles / count, [&](std::int64_t first, std::int64_t end, int thread) {
+    for_each_item(
+        wanted, first, end, tasks,
+        [&](std::int32_t i, const CallSlice& s, std::int64_t item) { one(i, s, item, thread); });
+  });
+}
+
+void CpuOps2::variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,
+                                const void* qkv, void* out) const {
+  const std::int64_t heads = shape.heads / shape.groups;  // of a group
+  const auto tasks = [&](const CallSlice& s) { return std::int64_t{s.tokens} * shape.heads; };
+  const std::int64_t count = count_items(call, tasks);
+  if (count == 0) return;
+  const std::int64_t cycles = count_items(call, [&](const CallSlice& s) {
+    return std::int64_t{s.rows()} * shape.heads * cycles_of_attention(s.variates, shape.qk);
+  });
+  const auto one = [&](std::int32_t, const CallSlice& s, std::int64_t item) {
+    const std::int64_t head = item % shape.heads;
+    const std::int64_t token = item / shape.heads;
+    const float* row = static_cast<const float*>(qkv) + (s.row + token) * shape.row();
+    const std::int32_t patch = s.ids + static_cast<std::int32_t>(token);
+    TokenVariatesTask task{};
+    task.query = row + head * shape.qk;
+    task.key = row + (shape.heads + head / heads) * shape.qk;
+    task.value = row + std::int64_t{shape.heads + shape.groups} * shape.qk + head / heads * shape.v;
+    task.out = static_cast<float*>(out) + (s.row + token) * shape.attended() + head * shape.v;
+    task.stride = static_cast<std::size_t>(s.tokens) * static_cast<std::size_t>(shape.row());
+    task.out_stride =
+        static_cast<std::size_t>(s.tokens) * static_cast<std::size_t>(shape.attended());
+    task.groups = a.groups + s.lane;
+    task.hidden = patch < s.context ? a.hidden + s.array + patch : nullptr;
+    task.hidden_stride = static_cast<std::size_t>(s.patches);
+    task.variates = s.variates;
+    task.qk = static_cast<std::size_t>(shape.qk);
+    task.v = static_cast<std::size_t>(shape.v);
+    kernels_.variates(task);
+  };
+  split(team_, count, cycles / count, [&](std::int64_t first, std::int64_t end, int) {
+    for_each_item(call, first, end, tasks, one);
+  });
+}
+
+void CpuOps2::gather(const Call& all, const Call& wanted, const void* x, void* y,
+                     std::int32_t dim) const {
+  const CallSlice* first = wanted.slices;
+  split_tokens(team_, wanted, cycles_of_copy(dim),
+               [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+                 const CallSlice& source = all.slices[&s - first];
+                 const std::int64_t from =
+                     source.row + std::int64_t{v} * source.tokens + t + s.patch - source.patch;
+                 std::copy_n(static_cast<const float*>(x) + from * dim, dim,
+                             static_cast<float*>(y) + row * dim);
+               });
+}
+
+}  // namespace toto::cpu

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/reference/ops2.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/reference/attention.h"
+#include "backend/reference/series2.h"
+
+namespace toto::reference {
+namespace {
+
+using series2::for_each_token;
+using series2::lane_of;
+
+template <typename T>
+T silu(T x) {
+  return x / (T{1} + std::exp(-x));
+}
+
+template <typename T>
+void norm(const T* x, const T* gain, T* y, std::int32_t dim, double epsilon) {
+  T squares = 0;
+  for (std::int32_t i = 0; i < dim; ++i) squares += x[i] * x[i];
+  const T root = std::sqrt(squares / static_cast<T>(dim) + static_cast<T>(epsilon));
+  for (std::int32_t i = 0; i < dim; ++i) {
+    y[i] = gain == nullptr ? x[i] / root : x[i] / root * gain[i];
+  }
+}
+
+template <typename T>
+void norm_row(const HeadShape& shape, const HeadNorm& n, T* row) {
+  if (n.query == nullptr) return;
+  for (std::int32_t h = 0; h < shape.heads + shape.groups; ++h) {
+    T* head = row + std::int64_t{h} * shape.qk;
+    norm(head, static_cast<const T*>(h < shape.heads ? n.query : n.key), head, shape.qk, n.epsilon);
+  }
+}
+
+/// The first half of one head: pairs of neighbours, angle and factor by pair (spec B7.4).
+template <typename T>
+void rotate_half(T* z, const T* cosine, const T* sine, const T* factor, std::int32_t qk,
+                 bool invert) {
+  for (std::int32_t m = 0; m < qk / 4; ++m) {
+    T by{1};
+    if (factor != nullptr) by = invert ? T{1} / factor[m] : factor[m];
+    const T a = z[2 * m];
+    const T b = z[2 * m + 1];
+    z[2 * m] = (cosine[m] * a + sine[m] * -b) * by;
+    z[2 * m + 1] = (cosine[m] * b + sine[m] * a) * by;
+  }
+}
+
+/// softmax(q.k) v over n keys; `seen(j)` masks, and something is seen.
+template <typename T, typename Key, typename Value, typename Seen>
+void attend2(const T* query, T* out, std::int32_t n, const HeadShape& shape, Key key, Value value,
+             Seen seen) {
+  T highest = -std::numeric_limits<T>::infinity();
+  for (std::int32_t j = 0; j < n; ++j) {
+    if (seen(j)) highest = std::max(highest, dot(query, key(j), shape.qk));
+  }
+  T total = 0;
+  std::fill_n(out, shape.v, T{0});
+  for (std::int32_t j = 0; j < n; ++j) {
+    if (!seen(j)) continue;
+    const T weight = std::exp(dot(query, key(j), shape.qk) - highest);
+    total += weight;
+    const T* v = value(j);
+    for (std::int32_t e = 0; e < shape.v; ++e) out[e] += weight * v[e];
+  }
+  for (std::int32_t e = 0; e < shape.v; ++e) out[e] /= total;
+}
+
+}  // namespace
+
+template <typename T>
+void ReferenceOps2<T>::statistics(const Call& call, const SeriesArrays& a) const {
+  for (std::int32_t i = 0; i < call.count; ++i) {
+    const CallSlice& s = call.slices[i];
+    for (std::int32_t v = 0; v < s.variates; ++v) {
+      series2::statistics(lane_of<T>(s, a, v), s.fallback);
+    }
+  }
+}
+
+template <typename T>
+void ReferenceOps2<T>::cap_bounds(const Call& call, const SeriesArrays& a) const {
+  for (std::int32_t i = 0; i < call.count; ++i) {
+    const CallSlice& s = call.slices[i];
+    for (std::int32_t v = 0; v < s.variates; ++v) series2::cap_bounds(lane_of<T>(s, a, v), s.cap);
+  }
+}
+
+template <typename T>
+void ReferenceOps2<T>::embed_inputs(const Call& call, const SeriesArrays& a, void* z) const {
+  for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+    series2::embed_input(lane_of<T>(s, a, v), s.patch + t, t < s.refed,
+                         static_cast<T*>(z) + row * 2 * a.patch);
+  });
+}
+
+template <typename T>
+void ReferenceOps2<T>::quantiles(const Call& call, const SeriesArrays& a, const void* raw,
+                                 void* y) const {
+  for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+    const std::int64_t at = row * kQuantiles * a.patch;
+    series2::quantiles(lane_of<T>(s, a, v), s.patch + t + 1, static_cast<const T*>(raw) + at,
+                       static_cast<T*>(y) + at);
+  });
+}
+
+template <typename T>
+void ReferenceOps2<T>::feed_back(const Call& call, const void* quantiles,
+                                 const SeriesArrays& a) const {
+  for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+    if (v >= s.targets) return;
+    series2::feed_back(lane_of<T>(s, a, v), s.patch + t + 1,
+                       static_cast<const T*>(quantiles) + row * kQuantiles * a.patch);
+  });
+}
+
+template <typename T>
+void ReferenceOps2<T>::linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const {
+  const auto* weights = static_cast<const T*>(w.weights);
+  const auto* bias = static_cast<const T*>(w.bias);
+  for (std::int32_t row = 0; row < rows.count; ++row) {
+    const T* input = static_cast<const T*>(x) + std::int64_t{row} * w.in;
+    T* output = static_cast<T*>(y) + std::int64_t{row} * w.out;
+    for (std::int32_t j = 0; j < w.out; ++j) {
+      const T sum = dot(weights + std::int64_t{j} * w.in, input, w.in);
+      output[j] = silu(bias == nullptr ? sum : sum + bias[j]);
+    }
+  }
+}
+
+template <typename T>
+void ReferenceOps2<T>::rms_norm(const void* x, void* y, Rows rows, std::int32_t dim,
+                                double epsilon) const {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    norm<T>(static_cast<const T*>(x) + row * dim, nullptr, static_cast<T*>(y) + row * dim, dim,
+            epsilon);
+  }
+}
+
+template <typename T>
+void ReferenceOps2<T>::norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm,
+                                  void* qkv) const {
+  for (std::int64_t row = 0; row < rows.count; ++row) {
+    norm_row(shape, norm, static_cast<T*>(qkv) + row * shape.row());
+  }
+}
+
+template <typename T>
+void ReferenceOps2<T>::rotary_append(const Call& call, const HeadShape& shape, const HeadNorm& norm,
+                                     const Rotary& rotary, void* qkv, const KvCache& kv) const {
+  norm_heads(call.rows, shape, norm, qkv);
+  const std::int32_t pairs = shape.qk / 4;
+  for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+    T* queries = static_cast<T*>(qkv) + row * shape.row();
+    T* keys = queries + shape.heads * shape.qk;
+    const T* values = keys + shape.groups * shape.qk;
+    const std::int64_t patch = s.patch + t;
+    const T* cosine = static_cast<const T*>(rotary.cosine) + patch * pairs;
+    const T* sine = static_cast<const T*>(rotary.sine) + patch * pairs;
+    const T* factor = rotary.factor == nullptr ? nullptr
+                                               : static_cast<const T*>(rotary.factor) +
+                                                     (patch - s.centre + rotary.positions) * pairs;
+    for (std::int32_t h = 0; h < shape.heads; ++h) {
+      rotate_half(queries + h * shape.qk, cosine, sine, factor, shape.qk, false);
+    }
+    for (std::int32_t g = 0; g < shape.groups; ++g) {
+      rotate_half(keys + g * shape.qk, cosine, sine, factor, shape.qk, true);
+      const std::int64_t at = (s.slot + std::int64_t{v} * s.slots) * shape.groups +
+                              std::int64_t{g} * s.slots + patch - s.first_slot;
+      std::copy_n(keys + g * shape.qk, shape.qk, static_cast<T*>(kv.keys) + at * shape.qk);
+      std::copy_n(values + g * shape.v, shape.v, static_cast<T*>(kv.values) + at * shape.v);
+    }
+  });
+}
+
+template <typename T>
+void ReferenceOps2<T>::time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
+                                      const HeadShape& shape, const void* qkv, const KvCache& kv,
+                                      void* out) const {
+  for (std::int32_t i = 0; i < wanted.count; ++i) {
+    const CallSlice& s = wanted.slices[i];
+    const CallSlice& source = all.slices[i];
+    for (std::int32_t v = 0; v < s.variates; ++v) {
+      const std::uint8_t* hidden = a.hidden + s.array + std::int64_t{v} * s.patches + s.first_slot;
+      for (std::int32_t t = 0; t < s.tokens; ++t) {
+        const std::int64_t from =
+            source.row + std::int64_t{v} * source.tokens + t + s.patch - source.patch;
+        const std::int64_t to = s.row + std::int64_t{v} * s.tokens + t;
+        const std::int32_t own = s.patch + t - s.first_slot;
+        for (std::int32_t h = 0; h < shape.heads; ++h) {
+          const std::int32_t g = h / (shape.heads / shape.groups);
+          const std::int64_t at =
+              (s.slot + std::int64_t{v} * s.slots) * shape.groups + std::int64_t{g} * s.slots;
+          const T* keys = static_cast<const T*>(kv.keys) + at * shape.qk;
+          const T* values = static_cast<const T*>(kv.values) + at * shape.v;
+          attend2(
+              static_cast<const T*>(qkv) + from * shape.row() + h * shape.qk,
+              static_cast<T*>(out) + to * shape.attended() + h * shape.v, own + 1, shape,
+              [&](std::int32_t j) { return keys + std::int64_t{j} * shape.qk; },
+              [&](std::int32_t j) { return values + std::int64_t{j} * shape.v; },
+              [&](std::int32_t j) { return !s.time_mask || hidden[j] == hidden[own]; });
+        }
+      }
+    }
+  }
+}
+
+template <typename T>
+void ReferenceOps2<T>::variate_attention(const Call& call, const SeriesArrays& a,
+                                         const HeadShape& shape, const void* qkv, void* out) const {
+  for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+    const auto row_of = [&](std::int32_t variate) {
+      return static_cast<const T*>(qkv) +
+             (s.row + std::int64_t{variate} * s.tokens + t) * shape.row();
+    };
+    const std::int32_t own = id_of(s, a, v, t);
+    for (std::int32_t h = 0; h < shape.heads; ++h) {
+      const std::int32_t g = h / (shape.heads / shape.groups);
+      const std::int32_t key = (shape.heads + g) * shape.qk;
+      const std::int32_t value = (shape.heads + shape.groups) * shape.qk + g * shape.v;
+      attend2(
+          row_of(v) + h * shape.qk, static_cast<T*>(out) + row * shape.attended() + h * shape.v,
+          s.variates, shape, [&](std::int32_t j) { return row_of(j) + key; },
+          [&](std::int32_t j) { return row_of(j) + value; },
+          [&](std::int32_t j) { return id_of(s, a, j, t) == own; });
+    }
+  });
+}
+
+template <typename T>
+void ReferenceOps2<T>::gather(const Call& all, const Call& wanted, const void* x, void* y,
+                              std::int32_t dim) const {
+  for (std::int32_t i = 0; i < wanted.count; ++i) {
+    const CallSlice& s = wanted.slices[i];
+    const CallSlice& source = all.slices[i];
+    for (std::int32_t v = 0; v < s.variates; ++v) {
+      const std::int64_t from =
+          source.row + std::int64_t{v} * source.tokens + s.patch - source.patch;
+      std::copy_n(static_cast<const T*>(x) + from * dim, std::int64_t{s.tokens} * dim,
+                  static_cast<T*>(y) + (s.row + std::int64_t{v} * s.tokens) * dim);
+    }
+  }
+}
+
+template class ReferenceOps2<float>;
+template class ReferenceOps2<double>;
+
+}  // namespace toto::reference

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of Toto 2.0 in plain loops, in float or double: the oracle.
+#pragma once
+
+#include "backend/ops2.h"
+
+namespace toto::reference {
+
+template <typename T>
+class ReferenceOps2 final : public Ops2 {
+ public:
+  void statistics(const Call& call, const SeriesArrays& a) const override;
+  void cap_bounds(const Call& call, const SeriesArrays& a) const override;
+  void embed_inputs(const Call& call, const SeriesArrays& a, void* z) const override;
+  void quantiles(const Call& call, const SeriesArrays& a, const void* raw, void* y) const override;
+  void feed_back(const Call& call, const void* quantiles, const SeriesArrays& a) const override;
+
+  void linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const override;
+  void rms_norm(const void* x, void* y, Rows rows, std::int32_t dim, double epsilon) const override;
+  void norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm,
+                  void* qkv) const override;
+  void rotary_append(const Call& call, const HeadShape& shape, const HeadNorm& norm,
+                     const Rotary& rotary, void* qkv, const KvCache& kv) const override;
+  void time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
+                      const HeadShape& shape, const void* qkv, const KvCache& kv,
+                      void* out) const override;
+  void variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,
+                         const void* qkv, void* out) const override;
+  void gather(const Call& all, const Call& wanted, const void* x, void* y,
+              std::int32_t dim) const override;
+};
+
+}  // namespace toto::reference

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the tensors of Toto 2.0 and folds into them what is linear or constant (toto2.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/toto2/toto2.h"
+
+namespace toto::toto2 {
+
+class Loader {
+ public:
+  Loader(const Toto2Config& config, const WeightTable& weights, Backend& backend)
+      : config_(config), weights_(weights), backend_(backend) {}
+
+  [[nodiscard]] std::vector<float> vector(const std::string& name) const;
+  /// `gain` [in] or empty: of the norm before it. `head`: the output MLP, with its own scales,
+  /// whose rows are stored as q*P + p. Exact whatever the type of the other weights: few of them
+  /// carry all of the signal.
+  [[nodiscard]] ResidualMlp residual_mlp(const std::string& name, std::int32_t out, std::int32_t in,
+                                         std::span<const float> gain, bool head);
+  /// `factor` of the residual stream before the layer becomes that after it.
+  [[nodiscard]] Layer layer(std::int32_t index, double& factor);
+  /// Memory that the layers' norms lie in.
+  [[nodiscard]] std::vector<std::shared_ptr<void>> take_vectors() { return std::move(vectors_); }
+
+ private:
+  /// A linear layer in float64, as it is folded.
+  struct Linear {
+    std::int32_t out, in;
+    std::vector<double> weights;  // [out][in]
+    std::vector<double> bias;     // [out], or empty
+    void scale(double by) { scale_rows(0, out, by); }
+    void scale_rows(std::int32_t first, std::int32_t count, double by);
+    void scale_columns(std::span<const float> gain);
+  };
+  [[nodiscard]] Linear read(const std::string& name, std::int32_t out, std::int32_t in,
+                            bool bias) const;
+  [[nodiscard]] Matrix upload(const Linear& linear, Epilogue use, bool exact);
+  [[nodiscard]] const void* upload(std::span<const double> values);
+  [[nodiscard]] std::vector<double> query_scale(const std::string& layer) const;
+  [[nodiscard]] HeadNorm head_norm(const std::string& layer, std::span<const double> query_scale);
+  [[nodiscard]] std::vector<float> gain(const std::string& name) const;
+
+  const Toto2Config& config_;
+  const WeightTable& weights_;
+  Backend& backend_;
+  std::vector<std::shared_ptr<void>> vectors_;
+};
+
+}  // namespace toto::toto2

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/toto2/rotary.h"
+
+#include <cmath>
+#include <cstddef>
+
+namespace toto::toto2 {
+namespace {
+
+constexpr float kBase = 10000.0F;
+constexpr double kScaleBase = 256.0;
+
+}  // namespace
+
+RotaryTables rotary_tables(std::int32_t positions, std::int32_t qk, bool xpos) {
+  const std::int32_t pairs = qk / 4;
+  const auto width = static_cast<float>(2 * pairs);  // channels that are rotated
+  RotaryTables tables;
+  for (std::int32_t t = 0; t < positions; ++t) {
+    for (std::int32_t i = 0; i < pairs; ++i) {
+      const float frequency = 1.0F / std::pow(kBase, static_cast<float>(2 * i) / width);
+      const float angle = static_cast<float>(t) * frequency;
+      tables.cosine.push_back(std::cos(angle));
+      tables.sine.push_back(std::sin(angle));
+    }
+  }
+  if (!xpos) return tables;
+  for (std::int32_t t = -positions; t < positions; ++t) {
+    for (std::int32_t i = 0; i < pairs; ++i) {
+      const float base = (static_cast<float>(2 * i) + 0.4F * width) / (1.4F * width);
+      tables.factor.push_back(std::pow(static_cast<double>(base), t / kScaleBase));
+    }
+  }
+  return tables;
+}
+
+}  // namespace toto::toto2

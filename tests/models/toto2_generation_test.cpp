@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forecasts of Toto 2.0: bits in any batch, on any number of threads; every instruction set against
+// float64; padding, masks and refusals. The numbers of the official code are tested with the golden
+// folders (tests/tools/verify/golden_test.cpp).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "backend/cpu/cpu_backend.h"
+#include "models/checkpoint/synthetic.h"
+#include "models/toto2/generation.h"
+#include "models/toto2/tensors.h"
+#include "support/test_files.h"
+
+namespace toto {
+namespace {
+
+using test::error_of;
+using testing::HasSubstr;
+using toto2::Generation;
+using toto2::Request;
+
+Toto2Config released() {  // the switches of every release, small
+  Toto2Config c;
+  c.patch_size = 8;
+  c.d_model = 32;
+  c.num_layers = 4;
+  c.num_heads = c.num_groups = 2;
+  c.qk_dim = c.v_dim = 16;
+  c.d_ff = 88;
+  c.layer_group_size = 4;
+  c.variate_layers_per_group = 1;
+  c.norm_eps = 1e-4;
+  c.attn_bias = c.per_dim_scale = c.use_xpos = true;
+  c.qk_norm = false;
+  c.residual_mult = 0.75;
+  c.residual_attn_ratio = 5.136215466577748;
+  return c;
+}
+
+Toto2Config odd() {  // shared keys, heads wider than a panel, values of another width, norms
+  Toto2Config c = released();
+  c.patch_size = 5;
+  c.d_model = 36;
+  c.num_heads = 6;
+  c.num_groups = 2;
+  c.qk_dim = 264;
+  c.v_dim = 7;
+  c.d_ff = 51;
+  c.layer_group_size = 2;
+  c.norm_include_weight = c.qk_norm = c.qk_norm_include_weight = c.mlp_bias = true;
+  c.attn_bias = false;
+  return c;
+}
+
+std::unique_ptr<Toto2> network(const Toto2Config& config, std::shared_ptr<Backend> backend,
+                               bool trim = true) {
+  const WeightTable weights(synthesise_weights(synthetic_tensors(config), 3, to_json(config)),
+                            tensor_list(config));
+  return std::make_unique<Toto2>(config, weights, std::move(backend), trim);
+}
+
+std::shared_ptr<Backend> cpu(const std::string& isa = {}, int threads = 1,
+                             CpuWeights weights = CpuWeights::f32) {
+  return make_cpu_backend({threads, weights, isa});
+}
+
+/// A request and what it refers to.
+struct Made {
+  std::vector<float> values, known;
+  std::vector<std::uint8_t> mask, known_mask;
+  std::vector<std::int32_t> groups, known_groups;
+  Request request;
+
+  [[nodiscard]] Request view() const {
+    Request r = request;
+    r.values = values;
+    r.mask = mask;
+    r.groups = groups;
+    r.known = known;
+    r.known_mask = known_mask;
+    r.known_groups = known_groups;
+    return r;
+  }
+};
+
+class Dice {
+ public:
+  explicit Dice(std::uint32_t seed) : random_(seed) {}
+  std::int32_t whole(std::int32_t low, std::int32_t high) {
+    return std::uniform_int_distribution<std::int32_t>(low, high)(random_);
+  }
+  std::vector<float> values(std::int32_t count) {
+    std::normal_distribution<float> normal(3.0F, 2.0F);
+    std::vector<float> out(static_cast<std::size_t>(count));
+    for (float& v : out) v = normal(random_);
+    return out;
+  }
+  /// Gaps of any length.
+  std::vector<std::uint8_t> mask(std::int32_t count, bool gaps) {
+    std::vector<std::uint8_t> out(static_cast<std::size_t>(count), 1);
+    for (std::size_t t = 0; gaps && t < out.size();) {
+      t += static_cast<std::size_t>(whole(1, 40));
+      const auto end = std::min(out.size(), t + static_cast<std::size_t>(whole(1, 30)));
+      for (; t < end; ++t) out[t] = 0;
+    }
+    return out;
+  }
+  std::vector<std::int32_t> groups(std::int32_t count) {
+    std::vector<std::int32_t> out(static_cast<std::size_t>(count));
+    for (std::int32_t& g : out) g = whole(0, 2);
+    return out;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+Made make(Dice& dice, std::int32_t patch, std::int32_t max_variates = 5) {
+  Made m;
+  Request& r = m.request;
+  r.targets = dice.whole(1, max_variates);
+  r.steps = dice.whole(1, 12 * patch);
+  r.covariates = dice.whole(0, 2);
+  r.known_steps = r.covariates == 0 ? 0 : dice.whole(1, r.steps + patch);
+  r.horizon = dice.whole(1, 5 * patch);
+  r.block = dice.whole(0, 3) * patch;
+  r.has_missing_values = dice.whole(0, 3) != 0;
+  r.fallback = dice.whole(0, 1) * 8;
+  r.cap = dice.whole(0, 1) * 10.0;
+  m.values = dice.values(r.targets * r.steps);
+  m.mask = dice.mask(r.targets * r.steps, dice.whole(0, 1) == 1);
+  m.groups = dice.groups(r.targets);
+  m.known = dice.values(r.covariates * r.known_steps);
+  m.known_mask = dice.mask(r.covariates * r.known_steps, true);
+  m.known_groups = dice.groups(r.covariates);
+  return m;
+}
+
+/// Quantiles of every request, block after block.
+class Collector final : public toto2::Sink {
+ public:
+  void block(const toto2::Block& b) override {
+    std::vector<double>& to = results[b.request];
+    to.insert(to.end(), b.quantiles.begin(), b.quantiles.end());
+  }
+  std::map<std::size_t, std::vector<double>> results;
+};
+
+std::vector<std::vector<double>> forecast(const Toto2& net, const std::vector<Made>& requests) {
+  std::vector<Request> views;
+  for (const Made& m : requests) views.push_back(m.view());
+  Collector to;
+  Generation(net, views).run(to);
+  std::vector<std::vector<double>> out;
+  for (auto& [index, values] : to.results) out.push_back(std::move(values));
+  return out;
+}
+
+std::vector<double> forecast(const Toto2& net, const Made& request) {
+  return forecast(net, std::vector<Made>{request}).at(0);
+}
+
+double distance(const std::vector<double>& found, const std::vector<double>& expected) {
+  EXPECT_EQ(found.size(), expected.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    worst = std::max(worst, std::abs(found[i] - expected[i]) / (2.0 + std::abs(expected[i])));
+  }
+  return worst;
+}
+
+struct Bits : testing::TestWithParam<std::tuple<cpu::Isa, CpuWeights>> {};
+
+TEST_P(Bits, DependOnTheRequestAlone) {
+  const auto [isa, weights] = GetParam();
+  const std::string name(cpu::isa_name(isa));
+  for (const Toto2Config& config : {released(), odd()}) {
+    const auto alone = network(config, cpu(name, 1, weights));
+    Dice dice(7);
+    std::vector<Made> batch;
+    for (int i = 0; i < 7; ++i) batch.push_back(make(dice, config.patch_size));
+    std::vector<std::vector<double>> expected;
+    for (const Made& m : batch) expected.push_back(forecast(*alone, m));
+    for (const int threads : {1, 2, 3}) {
+      const auto net = network(config, cpu(name, threads, weights));
+      EXPECT_EQ(forecast(*net, batch), expected) << threads << " threads";
+    }
+    std::reverse(batch.begin(), batch.end());
+    std::reverse(expected.begin(), expected.end());
+    EXPECT_EQ(forecast(*alone, batch), expected);
+  }
+}
+
+std::vector<std::tuple<cpu::Isa, CpuWeights>> kinds() {
+  std::vector<std::tuple<cpu::Isa, CpuWeights>> all;
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    all.emplace_back(isa, CpuWeights::f32);
+    all.emplace_back(isa, CpuWeights::bf16);
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Bits, testing::ValuesIn(kinds()), [](const auto& test) {
+  return std::string(cpu::isa_name(std::get<0>(test.param))) +
+         (std::get<1>(test.param) == CpuWeights::bf16 ? "_weights_bf16" : "");
+});
+
+// One pass, so that no difference is fed back: 3e-5 of the scale is what the official code differs
+// by between its own float32 and float64.
+TEST(Toto2Generation, EveryInstructionSetIsCloseToFloat64) {
+  for (const Toto2Config& config : {released(), odd()}) {
+    const auto exact = network(config, make_reference_backend_f64(), false);
+    const auto plain = network(config, make_reference_backend_f32());
+    for (std::uint32_t seed = 0; seed < 12; ++seed) {
+      Dice dice(100 + seed);
+      Made m = make(dice, config.patch_size, 3);
+      m.request.block = 0;
+      const std::vector<double> expected = forecast(*exact, m);
+      EXPECT_LT(distance(forecast(*plain, m), expected), 3e-5) << seed;
+      for (const cpu::Isa isa : cpu::available_isas()) {
+        const auto net = network(config, cpu(std::string(cpu::isa_name(isa)), 2));
+        EXPECT_LT(distance(forecast(*net, m), expected), 3e-5)
+            << cpu::isa_name(isa) << ", seed " << seed;
+      }
+    }
+  }
+}
+
+// More keys and more variates than fit into one chunk of the attention kernels.
+TEST(Toto2Generation, LongAndWideRequests) {
+  const Toto2Config config = released();
+  const auto exact = network(config, make_reference_backend_f64(), false);
+  const auto net = network(config, cpu({}, 2));
+  Dice dice(5);
+  for (const auto& [variates, steps] : {std::pair{1, 150 * 8}, {90, 24}, {3, 67 * 8 + 1}}) {
+    Made m;
+    m.request.targets = variates;
+    m.request.steps = steps;
+    m.request.horizon = 20;
+    m.values = dice.values(variates * steps);
+    m.mask = dice.mask(variates * steps, true);
+    m.groups.assign(static_cast<std::size_t>(variates), 0);
+    EXPECT_LT(distance(forecast(*net, m), forecast(*exact, m)), 3e-5) << variates << " x " << steps;
+  }
+}
+
+Made simple(std::int32_t steps, std::int32_t variates = 1) {
+  Dice dice(11);
+  Made m;
+  m.request.targets = variates;
+  m.request.steps = steps;
+  m.request.horizon = 12;
+  m.values = dice.values(variates * steps);
+  m.mask.assign(m.values.size(), 1);
+  m.groups.assign(static_cast<std::size_t>(variates), 0);
+  return m;
+}
+
+TEST(Toto2Generation, ContextsAreFilledUpByTheMask) {
+  const auto net = network(released(), cpu());
+  const Made bare = simple(21);
+  Made filled = simple(24);
+  std::fill_n(filled.mask.begin(), 3, std::uint8_t{0});
+  std::fill_n(filled.values.begin(), 3, 1e30F);  // nobody reads it
+  std::copy(bare.values.begin(), bare.values.end(), filled.values.begin() + 3);
+  EXPECT_EQ(forecast(*net, bare), forecast(*net, filled));
+}
+
+TEST(Toto2Generation, PatchesThatNobodyObservedInFrontChangeNothing) {
+  const auto net = network(released(), cpu());
+  Made longer = simple(8 * 8);
+  std::fill_n(longer.mask.begin(), 8 * 5, std::uint8_t{0});
+  Made shorter = simple(8 * 3);
+  shorter.values.assign(longer.values.begin() + 8 * 5, longer.values.end());
+  // Not bit by bit: positions, of which only differences matter, are others.
+  EXPECT_LT(distance(forecast(*net, longer), forecast(*net, shorter)), 1e-5);
+}
+
+TEST(Toto2Generation, GroupsKeepToThemselves) {
+  const auto net = network(released(), cpu());
+  Made both = simple(40, 2);
+  both.groups = {0, 1};
+  Made other = both;
+  for (std::size_t i = 40; i < 80; ++i) other.values[i] *= 100;
+  const auto first_of = [](std::vector<double> all) {  // blocks of one variate
+    all.resize(all.size() / 2);
+    return all;
+  };
+  EXPECT_EQ(first_of(forecast(*net, both)), first_of(forecast(*net, other)));
+  both.groups = other.groups = {0, 0};
+  EXPECT_NE(first_of(forecast(*net, both)), first_of(forecast(*net, other)));
+}
+
+TEST(Toto2Generation, QuantilesAreSorted) {
+  const auto net = network(released(), cpu());
+  const std::vector<double> found = forecast(*net, simple(40));
+  for (std::size_t p = 0; p < found.size(); p += 72) {
+    for (std::size_t i = p; i < p + 64; ++i) EXPECT_LE(found[i], found[i + 8]);
+  }
+}
+
+TEST(Toto2Generation, Refusals) {
+  const auto net = network(released(), cpu());
+  const auto code = [&](const std::function<void(Request&)>& change) {
+    Made m = simple(40);
+    change(m.request);
+    return error_of([&] { forecast(*net, m); }).code();
+  };
+  EXPECT_EQ(code([](Request& r) { r.horizon = 0; }), "invalid_horizon");
+  EXPECT_EQ(code([](Request& r) { r.block = 12; }), "invalid_block");
+  EXPECT_EQ(code([](Request& r) { r.block = 1001; }), "invalid_block");  // though beyond the end
+  EXPECT_EQ(code([](Request& r) { r.horizon = 8 * 8188; }), "context_too_long");
+}
+
+}  // namespace
+}  // namespace toto
