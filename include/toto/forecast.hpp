@@ -36,7 +36,8 @@ enum class Decode {
 };
 
 enum class QuantilesFrom {
-  automatic,  ///< exact from the mixture inside the first patch, from trajectories beyond it
+  automatic,  ///< Toto 1.0: exact from the mixture inside the first patch, from trajectories beyond
+              ///< it. Toto 2.0: from the nine quantiles of every step, linear between them
   samples,    ///< from trajectories throughout
 };
 
@@ -73,6 +74,16 @@ struct Forecast {
   Parameters parameters;         ///< if asked for: along trajectory 0 beyond the first patch
 };
 
+/// How Toto 2.0 decodes; Toto 1.0 takes no notice. The names are those of the official code.
+struct BlockDecoding {
+  std::size_t decode_block_size = 0;  ///< steps predicted at a time, a multiple of the patch, whose
+                                      ///< medians are then taken for observed; 0: all at once
+  bool has_missing_values = true;     ///< patches without an observation are not attended to
+  std::size_t scaler_fallback_min_obs = 0;  ///< patches with fewer observations up to their end are
+                                            ///< scaled with the first so many
+  double quantile_real_cap_k = 0;  ///< quantiles stay within so many scales of the context; 0: free
+};
+
 struct ForecastOptions {
   std::size_t horizon = 64;  ///< steps, 1 to 100,000
   bool mean_only = false;  ///< one trajectory of mixture means fed back (the reference's mean mode)
@@ -82,6 +93,7 @@ struct ForecastOptions {
   Decode decode = Decode::cached;
   QuantilesFrom quantiles_from = QuantilesFrom::automatic;
   Align align = Align::pad;
+  BlockDecoding decoding;
   bool keep_samples = false;
   bool keep_parameters = false;
   bool time_device = false;  ///< count Counters::device_seconds: some 3 us of a call

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "backend/backend.h"
 
@@ -52,14 +53,14 @@ struct Call {
 /// What the requests of a batch consist of. A lane is one variate of one request; the patches of a
 /// lane follow one another.
 struct SeriesArrays {
-  std::int32_t patch = 0;                // P
-  void* values = nullptr;                // [patches][P]
-  std::uint8_t* mask = nullptr;          // [patches][P]: 1 = observed
-  std::uint8_t* hidden = nullptr;        // [patches]: 1 = of the context, without an observation
-  const std::int32_t* groups = nullptr;  // [lanes]: never -1
-  void* loc = nullptr;                   // [patches]
-  void* scale = nullptr;                 // [patches]
-  void* bounds = nullptr;                // [lanes][2]: of the cap
+  std::int32_t patch = 0;          // P
+  void* values = nullptr;          // [patches][P]
+  std::uint8_t* mask = nullptr;    // [patches][P]: 1 = observed
+  std::uint8_t* hidden = nullptr;  // [patches]: 1 = of the context, without an observation
+  std::int32_t* groups = nullptr;  // [lanes]: only equality matters
+  void* loc = nullptr;             // [patches]
+  void* scale = nullptr;           // [patches]
+  void* bounds = nullptr;          // [lanes][2]: of the cap
 };
 
 /// Widths of the rows of in_proj's result: [H][qk] queries, [G][qk] keys, [G][v] values.
@@ -137,13 +138,14 @@ class Ops2 {
                       std::int32_t dim) const = 0;
 };
 
-/// The group id of token `token` of variate `variate`; -1: of a hidden patch.
-inline std::int32_t id_of(const CallSlice& s, const SeriesArrays& a, std::int32_t variate,
+/// The group id of token `token` of variate `variate`. Hidden patches have one of their own, which
+/// no caller can choose.
+inline std::int64_t id_of(const CallSlice& s, const SeriesArrays& a, std::int32_t variate,
                           std::int32_t token) {
   const std::int32_t patch = s.ids + token;
   const bool hidden =
       patch < s.context && a.hidden[s.array + std::int64_t{variate} * s.patches + patch] != 0;
-  return hidden ? -1 : a.groups[s.lane + variate];
+  return hidden ? std::numeric_limits<std::int64_t>::min() : a.groups[s.lane + variate];
 }
 
 }  // namespace toto

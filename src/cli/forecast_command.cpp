@@ -61,13 +61,14 @@ void leave_out_endless(data::Dataset& data, std::size_t horizon) {
   data.series = std::move(kept);
 }
 
-data::Dataset read_inputs(ForecastRequest& request, std::size_t patch) {
+data::Dataset read_inputs(ForecastRequest& request, const ModelInfo& model) {
   std::optional<data::CovariateTable> future;
   if (!request.future.empty()) {
     future = data::read_covariates(request.future, request.csv);
     request.csv.covariates = future->columns;
     for (const std::string& warning : future->warnings) warn(warning);
   }
+  const auto patch = static_cast<std::size_t>(model.patch_size);
   request.csv.min_observations = patch;
   data::Dataset all;
   for (const std::string& input : request.inputs) {
@@ -77,7 +78,9 @@ data::Dataset read_inputs(ForecastRequest& request, std::size_t patch) {
     append(all.warnings, one.warnings);
   }
   if (future) {
-    data::add_future(all, *future, request.forecast.horizon, patch, request.csv.missing);
+    // Toto 1.0 sees a covariate one patch before its time, Toto 2.0 at its time.
+    const std::size_t shift = model.architecture == "toto-1.0" ? patch : 0;
+    data::add_future(all, *future, request.forecast.horizon, shift, request.csv.missing);
   }
   leave_out_endless(all, request.forecast.horizon);
   return all;
@@ -266,7 +269,7 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
 
   const ModelInfo info = inspect_model(request.query);
   for (const std::string& warning : info.warnings) warn(warning);
-  data::Dataset data = read_inputs(request, static_cast<std::size_t>(info.patch_size));
+  data::Dataset data = read_inputs(request, info);
   for (const std::string& warning : data.warnings) warn(warning);
   for (const data::SeriesError& failed : data.errors) report(failed.error);
   if (data.series.empty()) return data.errors.front().error.status();

@@ -74,7 +74,12 @@ TableSeries make_rows(const data::TimeSeries& series, const Forecast& forecast,
   return table;
 }
 
-std::string origin(const Forecast& forecast, std::uint64_t seed) {
+std::string origin(const Forecast& forecast, const ModelInfo& model, std::uint64_t seed) {
+  if (model.head == "quantiles" && forecast.exact_steps == forecast.horizon) {
+    return forecast.median.empty()
+               ? "means of the interpolated quantiles"
+               : fmt::format("{} quantiles of each step, linear between them", model.components);
+  }
   if (forecast.median.empty()) return "means fed back, nothing drawn";
   if (forecast.exact_steps == forecast.horizon) return "exact, nothing drawn";
   std::string drawn = fmt::format("{} trajectories, seed {}", forecast.num_samples, seed);
@@ -123,7 +128,7 @@ std::string make_table(std::span<const data::TimeSeries> series,
   return forecast_table(tables, look) +
          fmt::format("\nmodel {}{}; {}\n", model.name,
                      model.synthetic ? " (SYNTHETIC weights: this forecast means nothing)" : "",
-                     origin(forecasts.front(), seed));
+                     origin(forecasts.front(), model, seed));
 }
 
 }  // namespace toto::cli

@@ -38,6 +38,7 @@ void Engine::describe(std::span<const SeriesRequest> requests) {
     item.trajectories = r.trajectories;
     item.seed = r.seed;
     item.forced = r.forced;
+    item.decoding = r.decoding;
     items_.push_back(item);
   }
 }

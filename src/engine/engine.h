@@ -26,6 +26,7 @@ struct SeriesRequest {
   std::span<const double> levels;  // ascending; requests with the same span share them
   std::span<const float>
       forced;  // teacher forcing: [trajectories][V][R*P] takes the place of draws
+  BlockDecoding decoding;
 };
 
 /// What requests of one call have in common.

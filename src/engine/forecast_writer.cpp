@@ -76,6 +76,7 @@ void ForecastWriter::start(std::span<const ForecastJob> jobs,
     r.horizon = options.horizon;
     r.seed = options.seed;
     r.levels = levels.wide;
+    r.decoding = options.decoding;
     if (options.mean_only) {
       r.trajectories = 1;
     } else if (exact_steps(options) < options.horizon || options.keep_samples) {

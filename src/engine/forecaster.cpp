@@ -148,6 +148,19 @@ struct [[gnu::visibility("hidden")]] Forecaster::Impl {
     ++calls;
   }
 
+  /// Tells once that levels beyond the model's range give its outermost quantiles.
+  void tell_levels(std::span<const double> levels) {
+    const LevelRange range = net.level_range();
+    constexpr double kSame = 1e-7;
+    const auto outside = [&](double level) {
+      return level < range.low - kSame || level > range.high + kSame;
+    };
+    if (told_levels || !warning || std::none_of(levels.begin(), levels.end(), outside)) return;
+    told_levels = true;
+    warning(fmt::format("the model knows quantiles from {} to {}: levels beyond give these",
+                        range.low, range.high));
+  }
+
   /// A forecast, in turn with those of others.
   void forecast(std::span<const Series> series, const ForecastOptions& options,
                 std::span<Forecast> out) {
@@ -253,6 +266,7 @@ struct [[gnu::visibility("hidden")]] Forecaster::Impl {
   Model model;
   bool strict, compute_twice;
   bool warmed = false;
+  bool told_levels = false;
   std::function<void(std::string_view)> warning;
   const Network& net;
   PlanTable plans;
@@ -318,6 +332,7 @@ void Forecaster::forecast(std::span<const Series> series, const ForecastOptions&
         fmt::format("expected {} elements for the forecasts, found {}", series.size(), out.size()));
   }
   impl_->check_ids(series);
+  if (!options.mean_only) impl_->tell_levels(options.levels);
   const std::string lack = impl_->try_forecast(series, options, out);
   if (lack.empty()) return;
   retire(std::exchange(impl_, impl_->on_cpu(lack)));

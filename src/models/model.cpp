@@ -10,6 +10,7 @@
 #include "models/model_impl.h"
 #include "models/spare.h"
 #include "models/toto1/toto1.h"
+#include "models/toto2/toto2.h"
 
 namespace toto {
 namespace {
@@ -23,9 +24,14 @@ std::shared_ptr<Model::Impl> build(const Checkpoint& checkpoint, const LoadOptio
   // Beside the reading of the weights; where the system has no more threads, after it.
   auto hash = std::async([&] { return weights.source().content_hash(); });
   impl->configuration = to_json(checkpoint.config);
-  impl->net = std::make_unique<Toto1>(
-      toto1_config(checkpoint.config, impl->info.name), weights, make_backend(options),
-      options.mode == Mode::eager ? Execution::eager() : Execution{});
+  if (const auto* toto2 = std::get_if<Toto2Config>(&checkpoint.config)) {
+    impl->net = std::make_unique<Toto2>(*toto2, weights, make_backend(options),
+                                        options.mode != Mode::eager);
+  } else {
+    impl->net = std::make_unique<Toto1>(
+        std::get<Toto1Config>(checkpoint.config), weights, make_backend(options),
+        options.mode == Mode::eager ? Execution::eager() : Execution{});
+  }
   impl->content_hash = hash.get();
   return impl;
 }

@@ -17,6 +17,7 @@
 #include "backend/backend.h"
 #include "models/cost.h"
 #include "models/prepared.h"
+#include "toto/forecast.hpp"
 
 namespace toto {
 
@@ -35,6 +36,7 @@ struct Item {
   std::int32_t level_first = 0;  // its levels in MicroBatch::levels
   std::int32_t level_count = 0;
   std::span<const float> forced;  // [N][V][R*P] takes the place of draws; empty: none
+  BlockDecoding decoding;         // of Toto 2.0
 };
 
 /// Series that go through the network together. They may differ in all that Item says.
@@ -225,6 +227,11 @@ class Program {
   [[nodiscard]] virtual Cost take_cost() { return {}; }
 };
 
+/// Levels between which a model knows quantiles. Beyond them it gives the outermost.
+struct LevelRange {
+  double low = 0, high = 1;
+};
+
 /// A network with its weights on a backend: immutable once loaded.
 class Network {
  public:
@@ -236,6 +243,7 @@ class Network {
   [[nodiscard]] virtual std::int32_t exact_steps(std::int32_t horizon) const = 0;
   /// Components of the mixture of a step; 0: its distribution is no mixture.
   [[nodiscard]] virtual std::int32_t components() const { return 0; }
+  [[nodiscard]] virtual LevelRange level_range() const { return {}; }
   [[nodiscard]] virtual std::unique_ptr<Program> program() const = 0;
   /// Calls visit(matrix, epilogue) for every matrix that products are taken with.
   virtual void for_each_matrix(

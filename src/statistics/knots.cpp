@@ -37,4 +37,19 @@ double knot_mean(std::span<const double> knots) {
   return sum / static_cast<double>(knots.size() + 1);
 }
 
+double knot_variance(std::span<const double> knots) {
+  const double mean = knot_mean(knots);
+  const auto from_mean = [&](std::size_t i) { return knots[i] - mean; };
+  // The integral of the squared distance: that of a straight piece from a to b is (aa + ab + bb)/3.
+  const double low = from_mean(0);
+  const double high = from_mean(knots.size() - 1);
+  double sum = low * low + high * high;
+  for (std::size_t i = 0; i + 1 < knots.size(); ++i) {
+    const double a = from_mean(i);
+    const double b = from_mean(i + 1);
+    sum += (a * a + a * b + b * b) / 3;
+  }
+  return sum / static_cast<double>(knots.size() + 1);
+}
+
 }  // namespace toto

@@ -21,7 +21,8 @@ namespace toto {
 /// rounding, gives that knot. NaN among the two knots it lies between gives NaN.
 [[nodiscard]] double knot_quantile(std::span<const double> knots, double level);
 
-/// The mean of the distribution.
+/// Mean and variance of the distribution.
 [[nodiscard]] double knot_mean(std::span<const double> knots);
+[[nodiscard]] double knot_variance(std::span<const double> knots);
 
 }  // namespace toto

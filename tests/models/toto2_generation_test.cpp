@@ -19,7 +19,6 @@ namespace {
 
 using test::error_of;
 using testing::HasSubstr;
-using toto2::Generation;
 using toto2::Request;
 
 Toto2Config released() {  // the switches of every release, small
@@ -153,7 +152,7 @@ std::vector<std::vector<double>> forecast(const Toto2& net, const std::vector<Ma
   std::vector<Request> views;
   for (const Made& m : requests) views.push_back(m.view());
   Collector to;
-  Generation(net, views).run(to);
+  toto2::generate(net, views, to);
   std::vector<std::vector<double>> out;
   for (auto& [index, values] : to.results) out.push_back(std::move(values));
   return out;

@@ -38,11 +38,18 @@ TEST(Knots, ConstantBeyond) {
 }
 
 // The mean is the integral of the quantile function.
-TEST(Knots, MeanIsTheIntegral) {
+TEST(Knots, MeanAndVarianceAreIntegrals) {
   constexpr int kSteps = 100000;
   double sum = 0;
   for (int i = 0; i < kSteps; ++i) sum += knot_quantile(kKnots, (i + 0.5) / kSteps);
   EXPECT_NEAR(knot_mean(kKnots), sum / kSteps, 1e-6);
+  double squares = 0;
+  for (int i = 0; i < kSteps; ++i) {
+    const double d = knot_quantile(kKnots, (i + 0.5) / kSteps) - sum / kSteps;
+    squares += d * d;
+  }
+  EXPECT_NEAR(knot_variance(kKnots), squares / kSteps, 1e-4);
+  EXPECT_EQ(knot_variance(std::vector<double>(9, 7.0)), 0.0);
   EXPECT_DOUBLE_EQ(knot_mean(std::vector<double>(9, 7.0)), 7.0);
 }
 

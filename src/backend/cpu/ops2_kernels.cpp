@@ -170,10 +170,10 @@ void time(const HeadGroupTask& task, AttentionScratch& s) {
 }
 
 void variates(const TokenVariatesTask& task) {
-  const auto id = [&](std::int32_t v) {
+  const auto id = [&](std::int32_t v) -> std::int64_t {
     const auto at = static_cast<std::size_t>(v);
     const bool hidden = task.hidden != nullptr && task.hidden[at * task.hidden_stride] != 0;
-    return hidden ? -1 : task.groups[at];
+    return hidden ? std::numeric_limits<std::int64_t>::min() : task.groups[at];
   };
   for (std::int32_t v = 0; v < task.variates; ++v) {
     float* out = task.out + static_cast<std::size_t>(v) * task.out_stride;

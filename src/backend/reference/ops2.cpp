@@ -218,7 +218,7 @@ void ReferenceOps2<T>::variate_attention(const Call& call, const SeriesArrays& a
       return static_cast<const T*>(qkv) +
              (s.row + std::int64_t{variate} * s.tokens + t) * shape.row();
     };
-    const std::int32_t own = id_of(s, a, v, t);
+    const std::int64_t own = id_of(s, a, v, t);
     for (std::int32_t h = 0; h < shape.heads; ++h) {
       const std::int32_t g = h / (shape.heads / shape.groups);
       const std::int32_t key = (shape.heads + g) * shape.qk;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "models/toto2/rotary.h"
+#include "models/toto2/forward_cost.h"
 #include "toto/error.hpp"
 
 namespace toto::toto2 {
@@ -16,123 +16,56 @@ std::int32_t divide_up(std::int32_t a, std::int32_t b) { return (a + b - 1) / b;
 
 }  // namespace
 
-/// Memory of the backend that goes when this does.
-struct Generation::Buffers {
-  explicit Buffers(Backend& to) : backend(to) {}
-  ~Buffers() {
-    for (void* memory : owned) backend.release(memory);
-  }
-  Buffers(const Buffers&) = delete;
-  Buffers& operator=(const Buffers&) = delete;
-
-  void* bytes(std::int64_t count) {
-    owned.reserve(owned.size() + 1);
-    owned.push_back(backend.allocate(static_cast<std::size_t>(count)));
-    return owned.back();
-  }
-  void* elements(std::int64_t count) {
-    return bytes(count * static_cast<std::int64_t>(backend.element_size()));
-  }
-  /// A table of numbers; nullptr where it is empty.
-  const void* table(const std::vector<double>& values) {
-    if (values.empty()) return nullptr;
-    void* memory = elements(static_cast<std::int64_t>(values.size()));
-    backend.upload(std::span<const double>(values), memory);
-    return memory;
-  }
-
-  Backend& backend;
-  std::vector<void*> owned;
-  SeriesArrays arrays;
-  Rotary rotary;
-  std::vector<KvCache> kv;
-  Toto2Activations activations;
-  void* quantiles = nullptr;  // [wanted rows][9][P]
-  // On the host: what a call's results are read into.
-  std::vector<double> raw, results, loc, scale;
-};
-
-Generation::Generation(const Toto2& net, std::span<const Request> requests)
-    : net_(net), requests_(requests.begin(), requests.end()) {
-  const std::int32_t patch = net.config().patch_size;
-  std::int64_t rows = 0;
-  std::int64_t wanted = 0;
+void Generation::begin(std::span<const Request> requests) {
+  const std::int32_t patch = net_.patch();
+  requests_.assign(requests.begin(), requests.end());
+  progress_.clear();
+  lanes_ = patches_ = rows_ = wanted_ = positions_ = 0;
+  one_pass_ = true;
   for (const Request& r : requests_) {
     check(r);
     Progress p;
     p.context = divide_up(r.steps, patch);
     p.patches = divide_up(r.horizon, patch);
     p.block = r.block <= 0 ? p.patches : std::min(r.block / patch, p.patches);
-    single_pass_ = single_pass_ && p.block == p.patches;
+    one_pass_ = one_pass_ && p.block == p.patches;
     CallSlice& s = p.slice;
     s.variates = r.targets + r.covariates;
     s.targets = r.targets;
-    s.lane = lanes_;
+    s.lane = static_cast<std::int32_t>(lanes_);
     s.patches = p.context + p.patches;
     s.context = p.context;
-    s.array = patches_;
+    s.array = s.slot = patches_;
+    s.slots = s.patches;
     s.fallback = r.fallback;
     s.cap = r.cap;
     lanes_ += s.variates;
     patches_ += std::int64_t{s.variates} * s.patches;
-    positions_ = std::max(positions_, s.patches);
-    rows += std::int64_t{s.variates} * std::max(p.context + p.block, 2 * p.block);
-    wanted += std::int64_t{s.variates} * p.block;
+    positions_ = std::max<std::int64_t>(positions_, s.patches);
+    rows_ += std::int64_t{s.variates} * std::max(p.context + p.block, 2 * p.block);
+    wanted_ += std::int64_t{s.variates} * p.block;
     progress_.push_back(p);
   }
-  if (rows > std::numeric_limits<std::int32_t>::max() / (2 * net.inner())) {
+  if (patches_ * 2 * std::max(net_.inner(), patch) > std::numeric_limits<std::int32_t>::max()) {
     throw Error(ExitStatus::usage, "context_too_long",
-                fmt::format("{} tokens in one batch are too many", rows), {},
+                fmt::format("{} patches in one batch are too many", patches_), {},
                 "forecast fewer series at a time");
   }
-  rows_ = static_cast<std::int32_t>(rows);
-  wanted_rows_ = static_cast<std::int32_t>(wanted);
+}
 
-  Backend& be = net.backend();
-  memory_ = std::make_shared<Buffers>(be);
-  Buffers& m = *memory_;
-  m.arrays.patch = patch;
-  m.arrays.values = m.elements(patches_ * patch);
-  m.arrays.mask = static_cast<std::uint8_t*>(m.bytes(patches_ * patch));
-  m.arrays.hidden = static_cast<std::uint8_t*>(m.bytes(patches_));
-  m.arrays.loc = m.elements(patches_);
-  m.arrays.scale = m.elements(patches_);
-  m.arrays.bounds = m.elements(std::int64_t{2} * lanes_);
-  m.arrays.groups =
-      static_cast<std::int32_t*>(m.bytes(lanes_ * std::int64_t{sizeof(std::int32_t)}));
-  stage();  // says how many leading patches nobody reads
-
-  for (Progress& p : progress_) {
-    p.slice.slot = slots_;
-    p.slice.slots = p.slice.patches - p.slice.first_slot;
-    slots_ += std::int64_t{p.slice.variates} * p.slice.slots;
-  }
-  const HeadShape shape = net.heads();
-  const std::int32_t caches = single_pass_ ? std::min(1, net.time_layers()) : net.time_layers();
-  for (std::int32_t i = 0; i < caches; ++i) {
-    m.kv.push_back({m.elements(slots_ * shape.groups * shape.qk),
-                    m.elements(slots_ * shape.groups * shape.v)});
-  }
-  const RotaryTables tables = rotary_tables(positions_, shape.qk, net.config().use_xpos);
-  m.rotary = {m.table(tables.cosine), m.table(tables.sine), m.table(tables.factor), positions_};
-  Toto2Activations& a = m.activations;
-  const std::int64_t width = net.config().d_model;
-  a.inputs = m.elements(rows * 2 * patch);
-  a.inner = m.elements(rows * net.inner());
-  a.hidden = m.elements(rows * width);
-  a.normed = m.elements(rows * width);
-  a.qkv = m.elements(rows * shape.row());
-  a.attended = m.elements(rows * shape.attended());
-  a.wanted = m.elements(wanted * width);
-  a.raw = m.elements(wanted * kQuantiles * patch);
-  m.quantiles = m.elements(wanted * kQuantiles * patch);
-  all_.reserve(requests_.size());
-  wanted_.reserve(requests_.size());
-  active_.reserve(requests_.size());
+Capacity Generation::need() const {
+  Capacity c;
+  c.of[kRows] = rows_;
+  c.of[kWanted] = wanted_;
+  c.of[kLanes] = lanes_;
+  c.of[kPatches] = patches_;
+  c.of[kPositions] = positions_;
+  c.of[kCaches] = one_pass_ ? std::min(1, net_.time_layers()) : net_.time_layers();
+  return c;
 }
 
 void Generation::check(const Request& r) const {
-  const std::int32_t patch = net_.config().patch_size;
+  const std::int32_t patch = net_.patch();
   const auto refuse = [](std::string_view code, const std::string& message) {
     throw Error(ExitStatus::usage, code, message);
   };
@@ -152,66 +85,62 @@ void Generation::check(const Request& r) const {
   }
 }
 
-/// The arrays of spec B4: left-padded to whole patches by the mask, the last patch of targets
-/// observed, covariates after the targets.
-void Generation::stage() {
-  const std::int32_t patch = net_.config().patch_size;
-  std::vector<float> values(static_cast<std::size_t>(patches_ * patch));
-  std::vector<std::uint8_t> mask(values.size());
-  std::vector<std::uint8_t> hidden(static_cast<std::size_t>(patches_));
-  std::vector<std::int32_t> groups(static_cast<std::size_t>(lanes_));
-  for (std::size_t i = 0; i < requests_.size(); ++i) {
-    const Request& r = requests_[i];
-    Progress& p = progress_[i];
-    CallSlice& s = p.slice;
-    const std::int32_t pad = p.context * patch - r.steps;
-    std::int32_t leading = p.context;  // patches that are hidden in every variate
-    for (std::int32_t v = 0; v < s.variates; ++v) {
-      const bool target = v < r.targets;
-      const std::int32_t e = v - r.targets;
-      const std::int32_t steps =
-          target ? r.steps : std::min(r.known_steps, s.patches * patch - pad);
-      const std::size_t from = static_cast<std::size_t>(target ? v : e) *
-                               static_cast<std::size_t>(target ? r.steps : r.known_steps);
-      const std::size_t lane = static_cast<std::size_t>(s.array + std::int64_t{v} * s.patches);
-      const std::size_t to = lane * static_cast<std::size_t>(patch) + static_cast<std::size_t>(pad);
-      const auto copied = static_cast<std::size_t>(steps);
-      std::copy_n((target ? r.values : r.known).begin() + static_cast<std::ptrdiff_t>(from), copied,
-                  values.begin() + static_cast<std::ptrdiff_t>(to));
-      std::copy_n((target ? r.mask : r.known_mask).begin() + static_cast<std::ptrdiff_t>(from),
-                  copied, mask.begin() + static_cast<std::ptrdiff_t>(to));
-      groups[static_cast<std::size_t>(s.lane + v)] =
-          target ? r.groups[static_cast<std::size_t>(v)]
-                 : r.known_groups[static_cast<std::size_t>(e)];
-      const auto patch_mask = [&](std::int32_t at) {
-        return mask.begin() + (static_cast<std::ptrdiff_t>(lane) + at) * patch;
-      };
-      if (target) std::fill_n(patch_mask(p.context - 1), patch, std::uint8_t{1});
-      std::int32_t first = p.context;
-      for (std::int32_t at = 0; at < p.context; ++at) {
-        const bool none = std::none_of(patch_mask(at), patch_mask(at + 1),
-                                       [](std::uint8_t seen) { return seen != 0; });
-        hidden[lane + static_cast<std::size_t>(at)] = none ? 1 : 0;
-        if (none) p.hides = true;
-        if (!none) first = std::min(first, at);
-      }
-      leading = std::min(leading, first);
+/// The arrays of spec B4 of one request: left-padded to whole patches by the mask, the last patch
+/// of targets observed, covariates after the targets.
+void Generation::place(std::size_t index) {
+  const std::int32_t patch = net_.patch();
+  const Request& r = requests_[index];
+  Progress& p = progress_[index];
+  CallSlice& s = p.slice;
+  const std::int32_t pad = p.context * patch - r.steps;
+  std::int32_t leading = p.context;  // patches that are hidden in every variate
+  for (std::int32_t v = 0; v < s.variates; ++v) {
+    const bool target = v < r.targets;
+    const std::int32_t e = target ? v : v - r.targets;
+    const std::int32_t each = target ? r.steps : r.known_steps;
+    const auto from = std::ptrdiff_t{e} * each;
+    const std::ptrdiff_t lane = s.array + std::ptrdiff_t{v} * s.patches;
+    const std::ptrdiff_t to = lane * patch + pad;
+    const std::int32_t steps = std::min(each, s.patches * patch - pad);
+    std::copy_n((target ? r.values : r.known).begin() + from, steps, values_.begin() + to);
+    std::copy_n((target ? r.mask : r.known_mask).begin() + from, steps, mask_.begin() + to);
+    groups_[static_cast<std::size_t>(s.lane + v)] =
+        (target ? r.groups : r.known_groups)[static_cast<std::size_t>(e)];
+    const auto patch_mask = [&](std::int32_t at) { return mask_.begin() + (lane + at) * patch; };
+    if (target) std::fill_n(patch_mask(p.context - 1), patch, std::uint8_t{1});
+    std::int32_t first = p.context;
+    for (std::int32_t at = 0; at < p.context; ++at) {
+      const bool none = std::none_of(patch_mask(at), patch_mask(at + 1),
+                                     [](std::uint8_t seen) { return seen != 0; });
+      hidden_[static_cast<std::size_t>(lane + at)] = none ? 1 : 0;
+      p.hides = p.hides || none;
+      if (!none) first = std::min(first, at);
     }
-    if (net_.trim() && r.has_missing_values) s.first_slot = leading;
+    leading = std::min(leading, first);
   }
-  Backend& be = net_.backend();
-  const SeriesArrays& a = memory_->arrays;
-  be.upload(std::span<const float>(values), a.values);
-  be.upload_bytes(mask, a.mask);
-  be.upload_bytes(hidden, a.hidden);
-  be.upload_bytes(
-      {reinterpret_cast<const std::uint8_t*>(groups.data()), groups.size() * sizeof(std::int32_t)},
-      const_cast<std::int32_t*>(a.groups));
+  // Leading patches that no variate has observed are seen by nobody who matters.
+  if (net_.trim() && r.has_missing_values) s.first_slot = leading;
+}
+
+void Generation::stage(const Toto2Workspace& memory) {
+  values_.assign(static_cast<std::size_t>(patches_) * static_cast<std::size_t>(net_.patch()), 0.0F);
+  mask_.assign(values_.size(), 0);
+  hidden_.assign(static_cast<std::size_t>(patches_), 0);
+  groups_.assign(static_cast<std::size_t>(lanes_), 0);
+  for (std::size_t i = 0; i < requests_.size(); ++i) place(i);
+  const Backend& be = net_.backend();
+  const SeriesArrays& a = memory.arrays;
+  be.upload(std::span<const float>(values_), a.values);
+  be.upload_bytes(mask_, a.mask);
+  be.upload_bytes(hidden_, a.hidden);
+  be.upload_bytes({reinterpret_cast<const std::uint8_t*>(groups_.data()),
+                   groups_.size() * sizeof(std::int32_t)},
+                  a.groups);
 }
 
 void Generation::next_call() {
-  all_.clear();
-  wanted_.clear();
+  all_slices_.clear();
+  wanted_slices_.clear();
   active_.clear();
   std::int32_t rows = 0;
   std::int32_t wanted_rows = 0;
@@ -236,100 +165,114 @@ void Generation::next_call() {
     wanted.tokens = b;
     wanted.ids += wanted.patch - all.patch;
     wanted_rows += wanted.rows();
-    all_.push_back(all);
-    wanted_.push_back(wanted);
+    all_slices_.push_back(all);
+    wanted_slices_.push_back(wanted);
     active_.push_back(i);
   }
-  const auto count = static_cast<std::int32_t>(all_.size());
-  all_call_ = {all_.data(), count, rows};
-  wanted_call_ = {wanted_.data(), count, wanted_rows};
+  const auto count = static_cast<std::int32_t>(all_slices_.size());
+  all_call_ = {all_slices_.data(), count, rows};
+  wanted_call_ = {wanted_slices_.data(), count, wanted_rows};
 }
 
-void Generation::run(Sink& sink) {
+Cost Generation::run(const Toto2Workspace& memory, Sink& sink) {
+  Cost cost;
+  stage(memory);
   const Ops2& ops = net_.ops();
-  const Buffers& m = *memory_;
   for (std::int32_t index = 0;; ++index) {
     next_call();
-    if (all_.empty()) break;
-    ops.statistics(all_call_, m.arrays);
-    if (index == 0) ops.cap_bounds(all_call_, m.arrays);
-    ops.embed_inputs(all_call_, m.arrays, m.activations.inputs);
+    if (all_slices_.empty()) break;
+    ops.statistics(all_call_, memory.arrays);
+    if (index == 0) ops.cap_bounds(all_call_, memory.arrays);
+    ops.embed_inputs(all_call_, memory.arrays, memory.act.inputs);
     const Toto2Observer observer = sink.observer(index, all_call_, wanted_call_);
-    net_.forward(all_call_, wanted_call_, m.arrays, m.rotary, m.kv, m.activations, &observer);
-    ops.quantiles(wanted_call_, m.arrays, m.activations.raw, m.quantiles);
-    deliver(index, sink);
-    feed_back();
+    net_.forward(all_call_, wanted_call_, memory.arrays, memory.rotary, memory.kv, memory.act,
+                 &observer);
+    ops.quantiles(wanted_call_, memory.arrays, memory.act.raw, memory.quantiles);
+    cost += forward_cost(net_, all_call_, wanted_call_);
+    deliver(memory, index, sink);
+    feed_back(memory);
   }
-  for (Progress& p : progress_) p.done = 0;
+  return cost;
 }
 
-void Generation::deliver(std::int32_t index, Sink& sink) {
-  Buffers& m = *memory_;
+void Generation::deliver(const Toto2Workspace& memory, std::int32_t index, Sink& sink) {
   const Backend& be = net_.backend();
-  const auto of_row =
-      static_cast<std::size_t>(kQuantiles) * static_cast<std::size_t>(m.arrays.patch);
+  const auto of_row = static_cast<std::size_t>(kQuantiles) * static_cast<std::size_t>(net_.patch());
   const std::size_t cells = static_cast<std::size_t>(wanted_call_.rows) * of_row;
-  m.results.resize(cells);
-  be.download(m.quantiles, m.results);
-  if (sink.wants_internals()) {
-    m.raw.resize(cells);
-    m.loc.resize(static_cast<std::size_t>(patches_));
-    m.scale.resize(m.loc.size());
-    be.download(m.activations.raw, m.raw);
-    be.download(m.arrays.loc, m.loc);
-    be.download(m.arrays.scale, m.scale);
+  results_.resize(cells);
+  be.download(memory.quantiles, results_);
+  if (sink.wants_raw()) {
+    raw_.resize(cells);
+    be.download(memory.act.raw, raw_);
+  }
+  if (sink.wants_statistics()) {
+    loc_.resize(static_cast<std::size_t>(patches_));
+    scale_.resize(loc_.size());
+    be.download(memory.arrays.loc, loc_);
+    be.download(memory.arrays.scale, scale_);
   }
   for (std::size_t i = 0; i < active_.size(); ++i) {
-    const CallSlice& s = wanted_[i];
+    const CallSlice& s = wanted_slices_[i];
     const std::size_t at = static_cast<std::size_t>(s.row) * of_row;
     const std::size_t count = static_cast<std::size_t>(s.rows()) * of_row;
-    Block block{active_[i],
-                index,
-                progress_[active_[i]].done,
-                s.tokens,
-                s.variates,
-                {},
-                std::span(m.results).subspan(at, count),
-                {},
-                {}};
-    if (sink.wants_internals()) {
+    Block block;
+    block.request = active_[i];
+    block.index = index;
+    block.first = progress_[active_[i]].done;
+    block.patches = s.tokens;
+    block.variates = s.variates;
+    block.quantiles = std::span(results_).subspan(at, count);
+    if (sink.wants_raw()) block.raw = std::span(raw_).subspan(at, count);
+    if (sink.wants_statistics()) {
       const auto lane = static_cast<std::size_t>(s.array);
-      const auto patches =
+      const std::size_t patches =
           static_cast<std::size_t>(s.variates) * static_cast<std::size_t>(s.patches);
-      block.raw = std::span(m.raw).subspan(at, count);
-      block.loc = std::span(m.loc).subspan(lane, patches);
-      block.scale = std::span(m.scale).subspan(lane, patches);
+      block.loc = std::span(loc_).subspan(lane, patches);
+      block.scale = std::span(scale_).subspan(lane, patches);
     }
     sink.block(block);
   }
 }
 
-void Generation::feed_back() {
-  Buffers& m = *memory_;
-  net_.ops().feed_back(wanted_call_, m.quantiles, m.arrays);
+void Generation::feed_back(const Toto2Workspace& memory) {
+  net_.ops().feed_back(wanted_call_, memory.quantiles, memory.arrays);
   for (std::size_t i = 0; i < active_.size(); ++i) {
     Progress& p = progress_[active_[i]];
     const Request& r = requests_[active_[i]];
-    if (!r.feedback.empty()) force_feedback(r, p, p.done, wanted_[i].tokens);
-    p.done += wanted_[i].tokens;
+    if (!r.feedback.empty()) force_feedback(memory, r, p, p.done, wanted_slices_[i].tokens);
+    p.done += wanted_slices_[i].tokens;
   }
 }
 
-void Generation::force_feedback(const Request& r, const Progress& p, std::int32_t first,
-                                std::int32_t count) {
-  const std::int32_t patch = net_.config().patch_size;
-  const SeriesArrays& a = memory_->arrays;
-  const std::size_t size = net_.backend().element_size();
+void Generation::force_feedback(const Toto2Workspace& memory, const Request& r, const Progress& p,
+                                std::int32_t first, std::int32_t count) {
+  const auto patch = static_cast<std::size_t>(net_.patch());
+  const auto cells = static_cast<std::size_t>(count) * patch;
+  auto* const values = static_cast<std::byte*>(memory.arrays.values);
   for (std::int32_t v = 0; v < r.targets; ++v) {
-    const std::int64_t to =
-        (p.slice.array + std::int64_t{v} * p.slice.patches + p.context + first) * patch;
-    const std::size_t from = (static_cast<std::size_t>(v) * static_cast<std::size_t>(p.patches) +
-                              static_cast<std::size_t>(first)) *
-                             static_cast<std::size_t>(patch);
+    const std::int64_t to = p.slice.array + std::int64_t{v} * p.slice.patches + p.context + first;
+    const std::int64_t from = std::int64_t{v} * p.patches + first;
     net_.backend().upload(
-        r.feedback.subspan(from, static_cast<std::size_t>(count) * static_cast<std::size_t>(patch)),
-        static_cast<std::byte*>(a.values) + static_cast<std::size_t>(to) * size);
+        r.feedback.subspan(static_cast<std::size_t>(from) * patch, cells),
+        values + static_cast<std::size_t>(to) * patch * net_.backend().element_size());
   }
+}
+
+void generate(const Toto2& net, std::span<const Request> requests, Sink& sink) {
+  Generation generation(net);
+  generation.begin(requests);
+  const Capacity need = generation.need();
+  const Capacity tables_for = tables_of(need);
+  Backend& be = net.backend();
+  const auto release = [&be](void* memory) { be.release(memory); };
+  const std::unique_ptr<void, decltype(release)> tables(be.allocate(table_bytes(net, tables_for)),
+                                                        release);
+  fill_tables(net, tables_for, static_cast<std::byte*>(tables.get()));
+  const std::unique_ptr<void, decltype(release)> memory(
+      be.allocate(lay_out(net, need, nullptr, tables_for, nullptr)->bytes), release);
+  const auto workspace = lay_out(net, need, static_cast<std::byte*>(memory.get()), tables_for,
+                                 static_cast<std::byte*>(tables.get()));
+  generation.run(*workspace, sink);
 }
 
 }  // namespace toto::toto2

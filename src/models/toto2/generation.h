@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/toto2/toto2.h"
+#include "models/toto2/workspace.h"
 
 namespace toto::toto2 {
 
@@ -50,8 +51,9 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual void block(const Block& block) = 0;
-  /// Whether Block::raw, loc and scale are wanted.
-  [[nodiscard]] virtual bool wants_internals() const { return false; }
+  /// Whether Block::raw is wanted, and whether loc and scale are.
+  [[nodiscard]] virtual bool wants_raw() const { return false; }
+  [[nodiscard]] virtual bool wants_statistics() const { return false; }
   /// Before the network runs for block `index`: the calls that describe its rows, and what sees
   /// them (may be empty).
   virtual Toto2Observer observer(std::int32_t /*index*/, const Call& /*all*/,
@@ -60,17 +62,21 @@ class Sink {
   }
 };
 
-/// A batch with its memory. Made once, it runs without allocating anything but what the sink is
-/// handed.
+/// What a batch of requests comes to, block by block. Its room only grows, so that what has been
+/// done once allocates nothing the next time.
 class Generation {
  public:
-  /// Throws Error (2): invalid_horizon, invalid_block, context_too_long; std::bad_alloc.
-  Generation(const Toto2& net, std::span<const Request> requests);
+  explicit Generation(const Toto2& net) : net_(net) {}
 
-  void run(Sink& sink);
+  /// Takes up a batch; spans in it must outlive run(). Throws Error (2): invalid_horizon,
+  /// too_short, invalid_block, context_too_long.
+  void begin(std::span<const Request> requests);
+  /// The memory that it needs.
+  [[nodiscard]] Capacity need() const;
+  /// Returns what it has cost.
+  Cost run(const Toto2Workspace& memory, Sink& sink);
 
  private:
-  struct Buffers;
   /// One request's place in the arrays, and where its blocks are.
   struct Progress {
     std::int32_t context = 0;  // C
@@ -82,28 +88,37 @@ class Generation {
   };
 
   void check(const Request& request) const;
-  void stage();
+  void stage(const Toto2Workspace& memory);
+  void place(std::size_t request);
   /// Slices of the next call, of the requests that go on.
   void next_call();
-  void deliver(std::int32_t index, Sink& sink);
-  void feed_back();
-  void force_feedback(const Request& request, const Progress& p, std::int32_t first,
-                      std::int32_t count);
+  void deliver(const Toto2Workspace& memory, std::int32_t index, Sink& sink);
+  void feed_back(const Toto2Workspace& memory);
+  void force_feedback(const Toto2Workspace& memory, const Request& request, const Progress& p,
+                      std::int32_t first, std::int32_t count);
 
   const Toto2& net_;
   std::vector<Request> requests_;
   std::vector<Progress> progress_;
-  std::int32_t lanes_ = 0;
-  std::int64_t patches_ = 0;      // of all lanes
-  std::int64_t slots_ = 0;        // of all lanes
-  std::int32_t rows_ = 0;         // most of any call
-  std::int32_t wanted_rows_ = 0;  // likewise
-  std::int32_t positions_ = 0;    // most of any request
-  bool single_pass_ = true;
-  std::shared_ptr<Buffers> memory_;
-  std::vector<CallSlice> all_, wanted_;
-  std::vector<std::size_t> active_;  // requests of the call
+  std::int64_t lanes_ = 0;
+  std::int64_t patches_ = 0;  // of all lanes
+  std::int64_t rows_ = 0;     // most of any call
+  std::int64_t wanted_ = 0;   // likewise, of those that feed the head
+  std::int64_t positions_ = 0;
+  bool one_pass_ = true;
+  // Arrays on their way to the backend.
+  std::vector<float> values_;
+  std::vector<std::uint8_t> mask_, hidden_;
+  std::vector<std::int32_t> groups_;
+  // The call.
+  std::vector<CallSlice> all_slices_, wanted_slices_;
+  std::vector<std::size_t> active_;  // its requests
   Call all_call_, wanted_call_;
+  // Results of a call.
+  std::vector<double> raw_, results_, loc_, scale_;
 };
+
+/// A batch with memory of its own.
+void generate(const Toto2& net, std::span<const Request> requests, Sink& sink);
 
 }  // namespace toto::toto2

@@ -19,6 +19,7 @@
 
 #include "backend/ops2.h"
 #include "models/checkpoint/weights.h"
+#include "models/network.h"
 #include "models/toto2/config.h"
 
 namespace toto {
@@ -64,7 +65,7 @@ struct Toto2Activations {
 using Toto2Observer =
     std::function<void(std::int32_t layer, const void* rows, double factor, bool trimmed)>;
 
-class Toto2 {
+class Toto2 final : public Network {
  public:
   /// Reads, folds and packs the weights, one tensor at a time. `trim`: after the last layer over
   /// time only the wanted tokens go on. Throws what WeightTable throws, and Error
@@ -82,7 +83,12 @@ class Toto2 {
                const Toto2Observer* observer = nullptr) const;
 
   [[nodiscard]] const Toto2Config& config() const { return config_; }
-  [[nodiscard]] Backend& backend() const { return *backend_; }
+  [[nodiscard]] Backend& backend() const override { return *backend_; }
+  [[nodiscard]] std::int32_t patch() const override { return config_.patch_size; }
+  /// Every step has its quantiles: nothing has to be sampled.
+  [[nodiscard]] std::int32_t exact_steps(std::int32_t horizon) const override { return horizon; }
+  [[nodiscard]] LevelRange level_range() const override { return {0.1, 0.9}; }
+  [[nodiscard]] std::unique_ptr<Program> program() const override;
   [[nodiscard]] const Ops2& ops() const { return *ops_; }
   [[nodiscard]] bool trim() const { return trim_; }
   [[nodiscard]] std::int32_t time_layers() const { return time_layers_; }
@@ -94,7 +100,7 @@ class Toto2 {
   /// What the final norm multiplies with, which is folded into the head: [D], or empty.
   [[nodiscard]] std::span<const float> out_gain() const { return out_gain_; }
   /// Calls visit(matrix, epilogue) for every matrix that forward() multiplies with.
-  void for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& visit) const;
+  void for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& visit) const override;
 
  private:
   void residual_mlp(const toto2::ResidualMlp& mlp, const void* x, void* inner, void* y,

@@ -40,6 +40,13 @@ class Recorder final : public toto2::Sink {
     context_ = (g.steps + patch_ - 1) / patch_;
   }
 
+  /// Where a request's tokens are: among the rows, and among the reference's tokens, which may
+  /// start earlier.
+  struct Place {
+    std::int32_t row = 0;     // first row
+    std::int32_t tokens = 0;  // of each variate
+    std::int32_t reference = 0;
+  };
   struct Recorded {
     std::int32_t first = 0;                             // patch of the forecast
     std::int32_t patches = 0;                           // b
@@ -47,12 +54,11 @@ class Recorder final : public toto2::Sink {
     std::vector<double> quantiles;                      // [9][B][A][b*P]
     std::vector<double> loc, scale;                     // [B][A][C+NP]
     std::map<std::string, std::vector<double>> hidden;  // rows of all tokens, or of the wanted
-    std::int32_t tokens = 0;                            // of a variate, in those of all tokens
-    std::int32_t first_token = 0;  // how many of the reference's come before them
-    std::int32_t wanted_at = 0;    // the first wanted one
+    std::vector<Place> all, wanted;                     // of each request
   };
 
-  [[nodiscard]] bool wants_internals() const override { return true; }
+  [[nodiscard]] bool wants_raw() const override { return true; }
+  [[nodiscard]] bool wants_statistics() const override { return true; }
 
   void block(const Block& b) override {
     Recorded& to = blocks[b.index];
@@ -81,10 +87,13 @@ class Recorder final : public toto2::Sink {
 
   Toto2Observer observer(std::int32_t index, const Call& all, const Call& wanted) override {
     Recorded& to = blocks[index];
-    const CallSlice& s = all.slices[0];
-    to.tokens = s.tokens;
-    to.first_token = s.patch - (index == 0 ? 0 : s.patch);
-    to.wanted_at = wanted.slices[0].patch - s.patch;
+    for (std::int32_t i = 0; i < all.count; ++i) {
+      const CallSlice& a = all.slices[i];
+      const CallSlice& w = wanted.slices[i];
+      const std::int32_t start = index == 0 ? 0 : a.patch;
+      to.all.push_back({a.row, a.tokens, a.patch - start});
+      to.wanted.push_back({w.row, w.tokens, w.patch - start});
+    }
     return [this, &to, rows = all.rows, wanted_rows = wanted.rows](
                std::int32_t layer, const void* hidden, double factor, bool trimmed) {
       const bool final_norm = layer == net_.config().num_layers;
@@ -196,7 +205,7 @@ class Case {
 
  private:
   void generate(const std::vector<toto2::Request>& requests, Recorder& to) {
-    toto2::Generation(net_, requests).run(to);
+    toto2::generate(net_, requests, to);
     scales_ = to.scales();
   }
 
@@ -273,50 +282,49 @@ class Case {
   /// first of these.
   void compare_hidden(const std::string& prefix, const std::string& name,
                       const std::vector<double>& rows, const Recorder::Recorded& b, double bound) {
-    const bool used = name.ends_with(".used");
-    const std::string layer = used ? name.substr(0, name.size() - 5) : name;
-    const std::int32_t tokens = used ? b.patches : b.tokens;  // of the rows
-    const std::int32_t used_at = used ? 0 : b.wanted_at;
-    compare_rows(prefix + layer + ".used", rows, tokens, used_at, 0, b.patches, bound);
-    compare_rows(prefix + layer + ".anchor", rows, tokens, used_at, 0, 1, bound);
-    if (used) {
-      compare_rows(prefix + layer, rows, tokens, 0, b.first_token + b.wanted_at, tokens, bound);
-    } else {
-      compare_rows(prefix + layer, rows, tokens, 0, b.first_token, tokens, bound);
-    }
+    const bool few = name.ends_with(".used");
+    const std::string layer = few ? name.substr(0, name.size() - 5) : name;
+    const auto& places = few ? b.wanted : b.all;
+    std::vector<Recorder::Place> anchors = b.wanted;
+    for (Recorder::Place& anchor : anchors) anchor.tokens = 1;
+    compare_rows(prefix + layer + ".used", rows, places, b.wanted, true, bound);
+    compare_rows(prefix + layer + ".anchor", rows, places, anchors, true, bound);
+    compare_rows(prefix + layer, rows, places, places, false, bound);
   }
 
-  /// `count` tokens of each variate: from token `at` of the rows, from `at_expected` of the file's.
-  void compare_rows(const std::string& name, const std::vector<double>& rows, std::int32_t tokens,
-                    std::int32_t at, std::int32_t at_expected, std::int32_t count, double bound) {
+  /// The tokens of `asked`, by their numbers in the reference; `from_first`: the file has none
+  /// before those.
+  void compare_rows(const std::string& name, const std::vector<double>& rows,
+                    const std::vector<Recorder::Place>& places,
+                    const std::vector<Recorder::Place>& asked, bool from_first, double bound) {
     const Toto2GoldenTensor* expected = g_.find(name);
     if (expected == nullptr) return;
-    const auto width = static_cast<std::size_t>(net_.config().d_model);
-    const std::size_t lanes = scales_.size();
-    const std::size_t listed = expected->values.size() / (lanes * width);
-    if (static_cast<std::size_t>(at_expected + count) > listed) {
-      refuse_golden(g_.path, fmt::format("{} has {} tokens, expected {} or more", name, listed,
-                                         at_expected + count));
-    }
+    const auto width = static_cast<std::ptrdiff_t>(net_.config().d_model);
+    const auto lanes = static_cast<std::ptrdiff_t>(scales_.size());
+    const std::ptrdiff_t variates = lanes / g_.batch;
+    const std::ptrdiff_t listed =
+        static_cast<std::ptrdiff_t>(expected->values.size()) / (lanes * width);
     std::vector<double> found;
     std::vector<double> wanted;
     double peak = 0;
     for (const double e : expected->values) peak = std::max(peak, std::abs(e));
-    const auto size = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(count) * width);
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      const auto from =
-          rows.begin() +
-          static_cast<std::ptrdiff_t>(
-              (lane * static_cast<std::size_t>(tokens) + static_cast<std::size_t>(at)) * width);
-      found.insert(found.end(), from, from + size);
-      const auto e = expected->values.begin() +
-                     static_cast<std::ptrdiff_t>(
-                         (lane * listed + static_cast<std::size_t>(at_expected)) * width);
-      wanted.insert(wanted.end(), e, e + size);
+    for (std::ptrdiff_t lane = 0; lane < lanes; ++lane) {
+      const Recorder::Place& place = places[static_cast<std::size_t>(lane / variates)];
+      const Recorder::Place& tokens = asked[static_cast<std::size_t>(lane / variates)];
+      const std::ptrdiff_t row =
+          place.row + lane % variates * place.tokens + tokens.reference - place.reference;
+      const std::ptrdiff_t at = from_first ? 0 : tokens.reference;
+      if (at + tokens.tokens > listed) {
+        refuse_golden(g_.path, fmt::format("{} has {} tokens, expected {} or more", name, listed,
+                                           at + tokens.tokens));
+      }
+      const auto from = rows.begin() + row * width;
+      const auto e = expected->values.begin() + (lane * listed + at) * width;
+      found.insert(found.end(), from, from + tokens.tokens * width);
+      wanted.insert(wanted.end(), e, e + tokens.tokens * width);
     }
     add(name, "|y-e| / max|e|", largest(found, wanted, [&](std::size_t) { return peak; }), bound,
-        {g_.batch, static_cast<std::int64_t>(lanes) / g_.batch, count,
-         static_cast<std::int64_t>(width)});
+        {static_cast<std::int64_t>(found.size()) / width, width});
   }
 
   /// [B] of [V][NP*P], joined from the blocks of the file; zeros after the last that is fed back.

@@ -57,6 +57,13 @@ INSTANTIATE_TEST_SUITE_P(Tiny, Golden,
                            return name;
                          });
 
+// Two series that start at different patches, in one batch: larger, and so on the fast backend
+// only.
+TEST(GoldenFullSize, Toto2OnTheCpu) {
+  const std::vector<std::string> folders = {test::golden("toto2-22m-512")};
+  expect_holds(verify_golden(folders, {}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Toto2, Golden,
                          testing::Values("toto2-tiny-uni", "toto2-tiny-multi", "toto2-tiny-cov",
                                          "toto2-tiny-degenerate", "toto2-tiny-onepatch",

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/toto2/program.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/draw.h"
+#include "core/philox.h"
+#include "models/toto2/forward_cost.h"
+#include "statistics/knots.h"
+
+namespace toto {
+namespace {
+
+using toto2::Toto2Workspace;
+
+constexpr const char* kNames[] = {"rows",    "wanted rows", "lanes",
+                                  "patches", "positions",   "layers with a cache"};
+
+std::int32_t block_of(const Item& item, std::int32_t patch) {
+  const auto block = static_cast<std::int32_t>(item.decoding.decode_block_size) / patch;
+  return block <= 0 ? item.patches : std::min(block, item.patches);
+}
+
+}  // namespace
+
+std::unique_ptr<Program> Toto2::program() const { return std::make_unique<Toto2Program>(*this); }
+
+// --- sizes ---
+
+std::int64_t Toto2Program::prefill_rows(const Item& item, const MicroBatch& /*batch*/) const {
+  const std::int32_t block = block_of(item, net_.patch());
+  return std::int64_t{item.variates} * std::max(item.tokens + block, 2 * block);
+}
+
+/// Trajectories are drawn from what one pass leaves: all of them at once.
+std::int32_t Toto2Program::at_once(const MicroBatch& batch, const Limits& /*limits*/) const {
+  return std::max(batch.trajectories, 1);
+}
+
+Capacity Toto2Program::need(const MicroBatch& batch) const {
+  Capacity c;
+  bool one_pass = true;
+  for (const Item& item : batch.items) {
+    const std::int32_t block = block_of(item, net_.patch());
+    one_pass = one_pass && block == item.patches;
+    c.of[toto2::kRows] += prefill_rows(item, batch);
+    c.of[toto2::kWanted] += std::int64_t{item.variates} * block;
+    c.of[toto2::kLanes] += item.variates;
+    c.of[toto2::kPatches] += std::int64_t{item.variates} * (item.tokens + item.patches);
+    c.of[toto2::kPositions] =
+        std::max<std::int64_t>(c.of[toto2::kPositions], item.tokens + item.patches);
+  }
+  c.of[toto2::kCaches] = one_pass ? std::min(1, net_.time_layers()) : net_.time_layers();
+  return c;
+}
+
+std::span<const char* const> Toto2Program::dimensions() const { return kNames; }
+
+std::unique_ptr<Workspace> Toto2Program::lay_out(const Capacity& capacity, std::byte* base,
+                                                 const Capacity& tables_for,
+                                                 std::byte* tables) const {
+  return toto2::lay_out(net_, capacity, base, tables_for, tables);
+}
+Capacity Toto2Program::tables_of(const Capacity& capacity) const {
+  return toto2::tables_of(capacity);
+}
+std::size_t Toto2Program::table_bytes(const Capacity& tables_for) const {
+  return toto2::table_bytes(net_, tables_for);
+}
+void Toto2Program::fill_tables(const Capacity& tables_for, std::byte* tables) const {
+  toto2::fill_tables(net_, tables_for, tables);
+}
+
+void Toto2Program::size(const MicroBatch& batch, ProgramKey& key) const {
+  for (const Item& item : batch.items) {
+    key.rows += static_cast<std::int32_t>(prefill_rows(item, batch));
+  }
+  key.series = static_cast<std::int32_t>(batch.items.size());
+  key.variates = key.lanes = static_cast<std::int32_t>(batch.variates);
+  key.patches = batch.patches;
+  key.last_steps = batch.horizon - (batch.patches - 1) * net_.patch();
+  key.exact_steps = batch.horizon;
+  key.passes = batch.passes();
+  key.trajectories = batch.trajectories;
+  key.levels = batch.level_count;
+  key.parameter_floats = batch.parameters ? 2 : 0;  // location and scale
+  key.mean = batch.mean;
+  key.exact = batch.exact;
+  key.sampled = batch.sampled;
+  key.samples = batch.samples;
+}
+
+Cost Toto2Program::take_cost() {
+  const Cost cost = cost_;
+  cost_ = {};
+  return cost;
+}
+
+// --- requests ---
+
+void Toto2Program::take(const Item& item, Held& held) const {
+  const Prepared& s = *item.prepared;
+  toto2::Request& r = held.request;
+  r = {};
+  r.covariates = item.covariates ? item.exogenous : 0;  // unknown ahead: forecast like targets
+  r.targets = item.variates - r.covariates;
+  r.steps = s.tokens * net_.patch();
+  const std::size_t cells = static_cast<std::size_t>(r.targets) * static_cast<std::size_t>(r.steps);
+  r.values = std::span(s.values).first(cells);
+  r.mask = std::span(s.mask).first(cells);
+  held.groups.resize(static_cast<std::size_t>(item.variates));
+  for (std::size_t v = 0; v < held.groups.size(); ++v) {  // that of the newest patch
+    held.groups[v] = s.ids[(v + 1) * static_cast<std::size_t>(s.tokens) - 1];
+  }
+  r.groups = std::span(held.groups).first(static_cast<std::size_t>(r.targets));
+  r.horizon = item.horizon;
+  r.block = static_cast<std::int32_t>(item.decoding.decode_block_size);
+  r.has_missing_values = item.decoding.has_missing_values;
+  r.fallback = static_cast<std::int32_t>(item.decoding.scaler_fallback_min_obs);
+  r.cap = item.decoding.quantile_real_cap_k;
+  if (r.covariates > 0) take_covariates(item, held);
+}
+
+/// Context and future of the covariates side by side, as the model takes them.
+void Toto2Program::take_covariates(const Item& item, Held& held) const {
+  const Prepared& s = *item.prepared;
+  toto2::Request& r = held.request;
+  const std::ptrdiff_t patch = net_.patch();
+  const std::ptrdiff_t steps = r.steps;
+  const std::ptrdiff_t all = steps + item.horizon;
+  r.known_steps = static_cast<std::int32_t>(all);
+  held.known.resize(static_cast<std::size_t>(r.covariates * all));
+  held.known_mask.resize(held.known.size());
+  for (std::ptrdiff_t e = 0; e < r.covariates; ++e) {
+    const std::ptrdiff_t from = (r.targets + e) * steps;
+    std::copy_n(s.values.begin() + from, steps, held.known.begin() + e * all);
+    std::copy_n(s.mask.begin() + from, steps, held.known_mask.begin() + e * all);
+    std::fill_n(held.known_mask.begin() + e * all + steps, item.horizon, std::uint8_t{1});
+    for (std::ptrdiff_t t = 0; t < item.horizon; ++t) {
+      held.known[static_cast<std::size_t>(e * all + steps + t)] =
+          s.covariates[static_cast<std::size_t>((t / patch * r.covariates + e) * patch +
+                                                t % patch)];
+    }
+  }
+  r.known = held.known;
+  r.known_mask = held.known_mask;
+  r.known_groups = std::span(held.groups).subspan(static_cast<std::size_t>(r.targets));
+}
+
+void Toto2Program::stage(const MicroBatch& batch, const ProgramKey& /*key*/, const Staging& /*in*/,
+                         std::size_t /*at*/, bool /*replay*/) {
+  if (held_.size() < batch.items.size()) held_.resize(batch.items.size());
+  requests_.clear();
+  lanes_.clear();
+  std::int64_t lane = 0;
+  for (std::size_t i = 0; i < batch.items.size(); ++i) {
+    take(batch.items[i], held_[i]);
+    requests_.push_back(held_[i].request);
+    lanes_.push_back(lane);
+    lane += batch.items[i].variates;
+  }
+  generation_.begin(requests_);
+}
+
+// --- the operations ---
+
+void Toto2Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& key,
+                       const Workspace& workspace) {
+  batch_ = &batch;
+  key_ = &key;
+  out_ = ex.out;
+  ex.stage(&StageTimes::prefill);
+  cost_ += generation_.run(static_cast<const Toto2Workspace&>(workspace), *this);
+  std::size_t units = 0;
+  for (const Item& item : batch.items) {
+    units += static_cast<std::size_t>(std::max(item.trajectories, 1)) *
+             static_cast<std::size_t>(item.patches);
+  }
+  ex.done(units);
+  ex.stage(&StageTimes::statistics);
+  if (key.sampled) sample_statistics(ex, batch);
+  ex.end();
+}
+
+void Toto2Program::block(const toto2::Block& b) {
+  const Item& item = batch_->items[b.request];
+  const std::int32_t patch = net_.patch();
+  double knots[kQuantiles];
+  for (std::int32_t v = 0; v < b.variates; ++v) {
+    const std::int64_t lane = lanes_[b.request] + v;
+    for (std::int32_t p = 0; p < b.patches; ++p) {
+      const std::int32_t first = (b.first + p) * patch;
+      const auto row = static_cast<std::size_t>(v * b.patches + p) * kQuantiles;
+      for (std::int32_t t = 0; t < std::min(patch, item.horizon - first); ++t) {
+        for (std::size_t q = 0; q < kQuantiles; ++q) {
+          knots[q] = b.quantiles[(row + q) * static_cast<std::size_t>(patch) +
+                                 static_cast<std::size_t>(t)];
+        }
+        put_step(item, lane, v, first + t, knots);
+        if (key_->parameter_floats == 0) continue;
+        const std::size_t at =
+            static_cast<std::size_t>(v) * (b.loc.size() / static_cast<std::size_t>(b.variates)) +
+            static_cast<std::size_t>(item.tokens + b.first + p);
+        float* const to = out_.parameters + (lane * key_->horizon(patch) + first + t) * 2;
+        to[0] = static_cast<float>(b.loc[at]);
+        to[1] = static_cast<float>(b.scale[at]);
+      }
+    }
+  }
+}
+
+/// What was asked for of one step: statistics of its distribution, draws, or its mean.
+void Toto2Program::put_step(const Item& item, std::int64_t lane, std::int32_t variate,
+                            std::int32_t step, std::span<const double> knots) {
+  const ProgramKey& key = *key_;
+  const std::int64_t horizon = key.horizon(net_.patch());
+  if (key.exact) {
+    float* const to = out_.exact + (lane * key.exact_steps + step) * key.stride();
+    to[0] = static_cast<float>(knot_mean(knots));
+    to[1] = static_cast<float>(std::sqrt(knot_variance(knots)));
+    for (std::int32_t i = 0; i < item.level_count; ++i) {
+      const auto level = static_cast<std::size_t>(item.level_first + i);
+      to[2 + i] = static_cast<float>(knot_quantile(knots, batch_->levels[level]));
+    }
+  }
+  if (item.trajectories == 0 || out_.kept == nullptr) return;
+  float* const kept = out_.kept + (lane * horizon + step) * key.trajectories;
+  if (key.mean) {
+    kept[0] = static_cast<float>(knot_mean(knots));
+    return;
+  }
+  for (std::int32_t n = 0; n < item.trajectories; ++n) {
+    const DrawAddress address{item.prepared->key, static_cast<std::uint32_t>(variate),
+                              static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(step)};
+    const PhiloxWords words = draw_words(item.seed, address);
+    kept[n] = static_cast<float>(knot_quantile(knots, uniform52(words.x[1], words.x[3])));
+  }
+}
+
+void Toto2Program::sample_statistics(const Executor& ex, const MicroBatch& batch) {
+  sources_.clear();
+  std::int32_t lane = 0;
+  for (const Item& item : batch.items) {
+    Block b;
+    b.row = b.lane = lane;
+    b.variates = item.variates;
+    b.tokens = 1;
+    b.horizon = item.horizon;
+    b.samples = item.trajectories;
+    b.level_first = item.level_first;
+    b.level_count = item.level_count;
+    sources_.push_back(b);
+    lane += item.variates;
+  }
+  const Batch source{sources_.data(), nullptr, static_cast<std::int32_t>(sources_.size()), lane,
+                     lane};
+  ex.backend.sample_statistics(source, ex.out.kept,
+                               {key_->horizon(net_.patch()), key_->trajectories},
+                               key_->exact ? key_->exact_steps : 0, ex.levels, ex.out.sampled);
+}
+
+}  // namespace toto
