@@ -125,7 +125,7 @@ std::uint64_t peak_memory_of(const BenchRequest& request, const std::string& wor
   };
   add("--model", request.query.model);
   add("--device", request.settings.device.value_or(""));
-  if (request.threads != 0) add("--threads", std::to_string(request.threads));
+  if (request.settings.threads) add("--threads", *request.settings.threads);
   if (request.keep_samples) arguments.emplace_back("--keep-samples");
   return std::stoull(run_second_process(arguments));
 }
