@@ -15,6 +15,7 @@
 
 #include "toto/forecast.hpp"
 
+#pragma GCC visibility push(default)
 namespace toto {
 
 /// One series to forecast, with options of its own.
@@ -180,3 +181,4 @@ class Service {
 };
 
 }  // namespace toto
+#pragma GCC visibility pop

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -65,9 +67,18 @@ TEST_F(Hostile, OneSeriesBeyondTheRangeCostsNoOtherOne) {
 
 TEST_F(Hostile, OneSeriesWithoutAFutureCostsNoOtherOne) {
   std::string text = "unique_id,ds,y\n";
+  const auto date = [](int year, unsigned month, int day) {  // days from the first of a month
+    using namespace std::chrono;
+    const year_month_day d{sys_days{std::chrono::year{year} / std::chrono::month{month} / 1} +
+                           days{day}};
+    std::ostringstream out;
+    out << int(d.year()) << '-' << std::setw(2) << std::setfill('0') << unsigned(d.month()) << '-'
+        << std::setw(2) << unsigned(d.day());
+    return out.str();
+  };
   for (int i = 0; i < 64; ++i) {
-    text += "near," + std::to_string(1900 + i) + ",1" + std::to_string(i % 7) + "\n";
-    text += "late," + std::to_string(9900 + i) + ",1" + std::to_string(i % 7) + "\n";
+    text += "near," + date(2001, 1, i) + ",1" + std::to_string(i % 7) + "\n";
+    text += "late," + date(9999, 10, i) + ",1" + std::to_string(i % 7) + "\n";
   }
   write("in.csv", text);
   const Result result = shell(toto("forecast in.csv --horizon 64 --output y.csv" + with_model()));

@@ -285,7 +285,7 @@ TEST_F(Verify, GoldenFoldersArePartOfEverySuite) {
 TEST_F(Verify, WhatIsInForceAndNotRunIsNoVerdict) {
   const Result result = verify({"--precision", "float64", "--only", "environment", "--json"});
   const json report = json::parse(result.out);
-  EXPECT_THAT(failed(report), testing::Contains("environment: mode in force"));
+  EXPECT_THAT(failed(report), testing::Contains("environment: modes judged"));
 }
 
 TEST_F(Verify, ATypeInForceIsHeldToItsBounds) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <vector>
 
 #include "support/small_model.h"
@@ -46,9 +47,16 @@ inline std::vector<Series> views(const std::vector<OwnedSeries>& owned) {
   return series;
 }
 
+/// Deviations that are not known are NaN, which is equal to nothing.
+inline std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
+  std::vector<std::uint32_t> bits;
+  for (const float v : values) bits.push_back(std::bit_cast<std::uint32_t>(v));
+  return bits;
+}
+
 inline void expect_same(const Forecast& a, const Forecast& b) {
   EXPECT_EQ(a.mean, b.mean);
-  EXPECT_EQ(a.std, b.std);
+  EXPECT_EQ(bits_of(a.std), bits_of(b.std));
   EXPECT_EQ(a.quantiles, b.quantiles);
   EXPECT_EQ(a.samples, b.samples);
   EXPECT_EQ(a.parameters.loc, b.parameters.loc);

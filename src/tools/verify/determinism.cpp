@@ -55,7 +55,7 @@ std::optional<std::vector<Forecast>> limited(const Model& model, const Request& 
     splits = forecaster.counters().splits;
     return found;
   } catch (const Error& error) {
-    if (error.code() != "out_of_memory") throw;
+    if (error.code() != "out_of_memory" && error.code() != "memory_limit") throw;
     return std::nullopt;
   }
 }

@@ -71,7 +71,7 @@ std::vector<Item> items_of(const SuiteState& state) {
   const bool covered = std::find(all.begin(), all.end(), state.in_force()) != all.end();
   const Variant chosen = covered ? state.in_force() : all.back();
   if (!covered) {
-    add("environment", "mode in force", [](SuiteState& x) -> std::vector<Check> {
+    add("environment", "modes judged", [](SuiteState& x) -> std::vector<Check> {
       throw Error(ExitStatus::verification_failed, "not_covered",
                   x.in_force().label() + " is in force, and this run does not judge it", "--modes",
                   "name the mode in force too, or leave --modes out");

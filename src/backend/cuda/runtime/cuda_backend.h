@@ -15,6 +15,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "toto/model.hpp"  // cuda_unavailable()
 
 namespace toto {
 
@@ -25,8 +26,6 @@ struct CudaOptions {
   int threads = 0;  // of the host, for what it does itself
 };
 
-/// Why no device can be used; empty where one can. Never throws: no driver is an answer.
-std::string cuda_unavailable();
 /// Throws Error device_unavailable (69).
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);
 
