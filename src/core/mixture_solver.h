@@ -11,6 +11,10 @@
 
 namespace toto::mixture {
 
+/// The most that a variance is of the one that df = 3 would make it, for its root to say anything
+/// about the spread.
+inline constexpr double kMaxTail = 10;
+
 /// The mixture at one x.
 struct Point {
   double x = 0;

@@ -14,7 +14,6 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kMax = std::numeric_limits<double>::max();
-constexpr double kMaxTail = 10;  // of a variance over that with df 3
 
 }  // namespace
 
@@ -75,7 +74,7 @@ void Mixture::assign(std::span<const double> df, std::span<const double> loc,
 }
 
 double Mixture::standard_deviation() const {
-  const bool known = std::isfinite(variance_) && variance_ <= kMaxTail * tame_variance_;
+  const bool known = std::isfinite(variance_) && variance_ <= mixture::kMaxTail * tame_variance_;
   return known ? std::sqrt(variance_) : kNaN;
 }
 

@@ -139,7 +139,7 @@ double quantile_of(const MixtureParameters& p, double q, double times) {
 }
 
 Expected of_mixture(const MixtureParameters& p, const std::vector<double>& levels) {
-  double total = 0, mean = 0, sizes = 0, variance = 0;
+  double total = 0, mean = 0, sizes = 0, variance = 0, tame = 0;
   for (Index k = 0; k < p.size(); ++k) {
     if (p.probability[k] == 0) continue;
     total += p.probability[k];
@@ -150,10 +150,16 @@ Expected of_mixture(const MixtureParameters& p, const std::vector<double>& level
     if (p.probability[k] == 0) continue;
     const double df = std::min(p.df[k], student_t::kMaxDf);
     const double off = p.loc[k] - mean / total;
-    variance += p.probability[k] / total * (p.scale[k] * p.scale[k] * (df / (df - 2)) + off * off);
+    const double weight = p.probability[k] / total;
+    const double square = p.scale[k] * p.scale[k];
+    variance += weight * (square * (df / (df - 2)) + off * off);
+    const double limited = std::max(df, 3.0);
+    tame += weight * (square * (limited / (limited - 2)) + off * off);
   }
+  // docs/statistics.md: a deviation that the tails decide is not known.
+  const double deviation = variance <= 10 * tame ? std::sqrt(variance) : kNaN;
   // Sums of 32 terms in float64, on both sides; the centre of the variance is rounded too.
-  Expected e = {{mean, 1e-14 * sizes}, {std::sqrt(variance), 1e-12 * std::sqrt(variance)}};
+  Expected e = {{mean, 1e-14 * sizes}, {deviation, 1e-12 * deviation}};
   for (const double q : levels) {
     // docs/statistics.md: 10^-11 of the width, and 4 last digits. About so far does x go when the
     // smaller tail changes by 10^-11 of itself; farther in a gap.

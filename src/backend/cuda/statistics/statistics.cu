@@ -137,17 +137,25 @@ __device__ Moment weigh_components(float df, float loc, float scale, float p, bo
   return m;
 }
 
-/// Mean and standard deviation. `p`: of the lane's component, before it was divided by all of them.
+/// Mean and standard deviation, which is NaN by the rule of Mixture::standard_deviation(). `p`: of
+/// the lane's component, before it was divided by all of them.
 __device__ double2 moments_of(const Moment& m, float p) {
   const double mean = sum_of_lanes(m.weight == 0 ? 0 : static_cast<double>(p) * m.loc);
   const double center = sum_of_lanes(m.weight == 0 ? 0 : m.weight * m.loc);
   double variance = 0;
+  double tame = 0;
   if (m.weight != 0) {
-    const double inner = m.df > 2 ? m.scale * m.scale * (m.df * inverse(m.df - 2)) : HUGE_VAL;
+    const double square = m.scale * m.scale;
+    const double inner = m.df > 2 ? square * (m.df * inverse(m.df - 2)) : HUGE_VAL;
     const double off = m.loc - center;
     variance = m.weight * (inner + off * off);
+    const double df = fmax(m.df, 3.0);
+    tame = m.weight * (square * (df * inverse(df - 2)) + off * off);
   }
-  return {mean, sqrt(sum_of_lanes(variance))};
+  variance = sum_of_lanes(variance);
+  tame = sum_of_lanes(tame);
+  const bool known = isfinite(variance) && variance <= mixture::kMaxTail * tame;
+  return {mean, known ? sqrt(variance) : nan("")};
 }
 
 /// A block of threads for each step of each lane. What a warp finds does not depend on how many
