@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -114,7 +115,7 @@ Model load(const BenchRequest& request, const Variant& variant, const Session& s
 /// The peak of a process of its own that loads the model for this variant and forecasts this
 /// workload once. Bytes.
 std::uint64_t peak_memory_of(const BenchRequest& request, const std::string& workload,
-                             const Variant& variant, const Session& session) {
+                             bool keep_samples, const Variant& variant, const Session& session) {
   note(session, fmt::format("memory of {}, {}", workload, variant.label()));
   std::vector<std::string> arguments = {"bench",         workload,
                                         "--mode",        std::string(word(variant.mode)),
@@ -126,7 +127,7 @@ std::uint64_t peak_memory_of(const BenchRequest& request, const std::string& wor
   add("--model", request.query.model);
   add("--device", request.settings.device.value_or(""));
   if (request.settings.threads) add("--threads", *request.settings.threads);
-  if (request.keep_samples) arguments.emplace_back("--keep-samples");
+  if (keep_samples) arguments.emplace_back("--keep-samples");
   return std::stoull(run_second_process(arguments));
 }
 
@@ -155,7 +156,13 @@ ExitStatus run_data(const BenchRequest& request, const Session& session) {
     csv.context = request.symbols.context + 2 * request.symbols.windows * request.symbols.horizon;
     data::Dataset set = data::read_csv(path, csv);
     if (!set.errors.empty()) throw Error(set.errors.front().error);
-    for (data::TimeSeries& one : set.series) tables.push_back(std::move(one));
+    const std::string stem = std::filesystem::path(path).stem().string();
+    const bool alone = set.series.size() == 1;
+    for (data::TimeSeries& one : set.series) {
+      // Files of the same columns have series of the same ids: the file tells them apart.
+      if (one.id != stem) one.id = alone ? stem : stem + "/" + one.id;
+      tables.push_back(std::move(one));
+    }
   }
   std::vector<Series> series;
   for (const data::TimeSeries& one : tables) series.push_back(one.view());
@@ -178,7 +185,7 @@ ExitStatus run_data(const BenchRequest& request, const Session& session) {
   const std::string workload =
       fmt::format("1x1x{}x{}x{}", options.context, options.horizon, options.samples);
   for (std::size_t i = 0; i < variants.size(); ++i) {
-    const std::uint64_t bytes = peak_memory_of(request, workload, variants[i], session);
+    const std::uint64_t bytes = peak_memory_of(request, workload, true, variants[i], session);
     for (std::size_t at = i; at < rows.size(); at += variants.size()) rows[at].peak_rss = bytes;
   }
   if (request.json) {
@@ -235,7 +242,8 @@ ExitStatus run(const BenchRequest& request, const Session& session) {
   options.progress = [&](std::string_view what) { note(session, what); };
   options.peak_memory = [&](const Workload& workload, const BenchSubject& subject) {
     const auto same = [&](const Variant& one) { return one.label() == subject.label; };
-    return peak_memory_of(request, workload.name, *std::ranges::find_if(variants, same), session);
+    return peak_memory_of(request, workload.name, workload.keep_samples,
+                          *std::ranges::find_if(variants, same), session);
   };
   const BenchReport report = run_bench(workloads, subjects, options);
   print(request.json ? json_text(bench_json(report))
