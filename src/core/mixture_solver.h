@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding quantiles of a mixture of Student-T's, whoever evaluates it: one thread of a CPU or a
-// warp of a GPU. See forecast/mixture_quantile.cpp for the idea.
+// warp of a GPU. See statistics/mixture_quantile.cpp for the idea.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A mixture of Student-T's in shared memory, and what a warp asks of it: a component for each lane.
-// The same quantities as in forecast/mixture.cpp, rounded in other places.
+// The same quantities as in statistics/mixture.cpp, rounded in other places.
 //
 // What a warp waits for is instructions: a cell runs each of them a few times only, so most come
 // from far away. Hence loops that stay loops, functions that stay functions, and one copy of what

@@ -379,7 +379,7 @@ __device__ void sort_block(float* v, int size) {
   __syncthreads();
 }
 
-/// torch.quantile: as interpolated_quantile() in forecast/statistics.h.
+/// torch.quantile: as interpolated_quantile() in statistics/statistics.h.
 __device__ float interpolated(const float* sorted, std::int32_t count, float q) {
   const float rank = q * static_cast<float>(count - 1);
   const float below = floorf(rank);
