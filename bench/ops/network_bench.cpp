@@ -181,7 +181,7 @@ void predict_draw(benchmark::State& state) {  // samples, variates; `shared`: pa
   const Memory y(elements(w.batch.lanes, kPatch));
   for (auto _ : state) {
     backend(CpuWeights::f32)
-        .predict_draw(w.batch, shared ? &one.batch : nullptr, shape, 1, params.at(), loc.at(),
+        .predict_draw(w.batch, shared ? &one.batch : nullptr, shape, params.at(), loc.at(),
                       scale.at(), y.at());
   }
   report_share(state, w.batch.lanes);

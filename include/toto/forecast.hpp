@@ -204,7 +204,7 @@ class Forecaster {
   [[nodiscard]] Counters counters() const;
   [[nodiscard]] const Model& model() const;
 
-  struct Impl;
+  struct [[gnu::visibility("hidden")]] Impl;
 
  private:
   std::unique_ptr<Impl> impl_;

@@ -100,7 +100,7 @@ class Model {
 
   [[nodiscard]] const ModelInfo& info() const;
 
-  struct Impl;
+  struct [[gnu::visibility("hidden")]] Impl;
   explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   [[nodiscard]] const Impl& impl() const;
 

@@ -67,7 +67,7 @@ class Future {
   [[nodiscard]] double queue_seconds() const;
   [[nodiscard]] double compute_seconds() const;
 
-  struct Job;
+  struct [[gnu::visibility("hidden")]] Job;
   explicit Future(std::shared_ptr<Job> job) : job_(std::move(job)) {}
 
  private:
@@ -173,7 +173,7 @@ class Service {
   /// Drains without patience: what waits or runs is cancelled. Returns when all futures are ready.
   void close();
 
-  struct Impl;
+  struct [[gnu::visibility("hidden")]] Impl;
   explicit Service(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
  private:

@@ -79,7 +79,7 @@ const char* toto_error_code(const toto_error* error) {
 }
 const char* toto_error_message(const toto_error* error) {
   if (error == &toto::capi::no_memory_left) return toto::capi::kNoMemory;
-  return error == nullptr ? "" : error->error->what();
+  return error == nullptr || !error->error.has_value() ? "" : error->error.value().what();
 }
 const char* toto_error_where(const toto_error* error) { return part_of(error, &Error::where); }
 const char* toto_error_remedy(const toto_error* error) { return part_of(error, &Error::remedy); }

@@ -149,6 +149,7 @@ ExitStatus run_data(const BenchRequest& request, const Session& session) {
   const Interrupt interrupt;
   const std::vector<Variant> variants = variants_of(request, session);
   std::vector<std::string> labels;
+  labels.reserve(variants.size());
   for (const Variant& one : variants) labels.push_back(one.label());
   std::vector<data::TimeSeries> tables;
   for (const std::string& path : data::csv_files(request.data)) {
@@ -158,6 +159,7 @@ ExitStatus run_data(const BenchRequest& request, const Session& session) {
     if (!set.errors.empty()) throw Error(set.errors.front().error);
     const std::string stem = std::filesystem::path(path).stem().string();
     const bool alone = set.series.size() == 1;
+    tables.reserve(tables.size() + set.series.size());
     for (data::TimeSeries& one : set.series) {
       // Files of the same columns have series of the same ids: the file tells them apart.
       if (one.id != stem) one.id = alone ? stem : stem + "/" + one.id;
@@ -220,6 +222,7 @@ void check_report(const nlohmann::json& report, const std::string& path) {
 ExitStatus run(const BenchRequest& request, const Session& session) {
   if (!request.data.empty()) return run_data(request, session);
   std::vector<Workload> workloads;
+  workloads.reserve(request.workloads.size());
   for (const std::string& text : request.workloads) {
     workloads.push_back(parse_workload(text));
     workloads.back().keep_samples = request.keep_samples;

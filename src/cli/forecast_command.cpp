@@ -172,8 +172,9 @@ std::vector<Forecast> forecast_together(Forecaster& forecaster, data::Dataset& d
   std::vector<Forecast> forecasts;
   std::vector<data::TimeSeries> done;
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (!answers[i]) continue;
-    forecasts.push_back(std::move(*answers[i]));
+    std::optional<Forecast>& answer = answers[i];
+    if (!answer.has_value()) continue;
+    forecasts.push_back(std::move(answer.value()));
     done.push_back(std::move(data.series[i]));
   }
   data.series = std::move(done);

@@ -50,7 +50,8 @@ TOTO_SHA void compress(std::uint32_t* state, const std::byte* blocks, std::size_
         now = _mm_add_epi32(_mm_sha256msg1_epu32(now, w[(i + 1) % 4]), middle);
         now = _mm_sha256msg2_epu32(now, newest);
       }
-      const __m128i sum = _mm_add_epi32(now, load(&kSha256Rounds[static_cast<std::size_t>(4 * i)]));
+      const __m128i sum =
+          _mm_add_epi32(now, load(&kSha256Rounds[std::size_t{4} * static_cast<std::size_t>(i)]));
       cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
       abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
     }

@@ -67,7 +67,7 @@ Error no_memory(std::string_view what) {
 
 }  // namespace
 
-struct [[gnu::visibility("hidden")]] Forecaster::Impl {
+struct Forecaster::Impl {
   Impl(Model from, const ForecasterOptions& options)
       : asked(options),
         model(std::move(from)),

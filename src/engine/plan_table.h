@@ -53,7 +53,7 @@ class PlanTable {
   };
   const Plan& build(const Capacity& need);
   void ensure_arena(std::size_t bytes);
-  void ensure_tables(const Capacity& capacity);
+  void ensure_tables(const Capacity& needed);
   void place(Plan& plan) const;
   [[nodiscard]] std::string describe(const Capacity& capacity, std::size_t bytes) const;
   void evict();

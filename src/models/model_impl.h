@@ -11,7 +11,7 @@
 
 namespace toto {
 
-struct [[gnu::visibility("hidden")]] Model::Impl {
+struct Model::Impl {
   ModelInfo info;
   std::unique_ptr<Network> net;
   Mode mode = Mode::reduce_overhead;

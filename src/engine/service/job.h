@@ -14,14 +14,14 @@
 
 namespace toto {
 
-struct [[gnu::visibility("hidden")]] Future::Job {
+struct Future::Job {
   using Time = std::chrono::steady_clock::time_point;
 
   /// Copies what the request points to, unless it is borrowed.
   explicit Job(const Request& from);
 
   /// Makes it ready, once.
-  void resolve(Forecast && value, std::shared_ptr<const Error> failure);
+  void resolve(Forecast&& value, std::shared_ptr<const Error> failure);
   [[nodiscard]] bool expired(Time now) const {
     return request.deadline.has_value() && now >= *request.deadline;
   }

@@ -15,7 +15,7 @@
 
 namespace toto {
 
-struct [[gnu::visibility("hidden")]] Service::Impl : std::enable_shared_from_this<Service::Impl> {
+struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
  public:
   /// At least one runner.
   Impl(std::vector<std::unique_ptr<Runner>> runners, const ServiceOptions& options);
@@ -51,16 +51,16 @@ struct [[gnu::visibility("hidden")]] Service::Impl : std::enable_shared_from_thi
   [[nodiscard]] const Runner& any_runner() const { return *devices_.front()->runner; }
   [[nodiscard]] ErrorPointer reason_to_refuse(const Future::Job& job);
   [[nodiscard]] double wait_seconds() const;
-  void expire(Lock & lock);
+  void expire(Lock& lock);
   void give(const JobPointer& job, Forecast&& forecast, const ErrorPointer& error);
 
   // service_devices.cpp: what the threads of devices do
   void serve(std::size_t index);
-  void gather(Device & device);
-  void compute(Device & device);
-  void call(Device & device, std::size_t first, std::size_t count);
+  void gather(Device& device);
+  void compute(Device& device);
+  void call(Device& device, std::size_t first, std::size_t count);
   [[nodiscard]] bool nobody_waits(const Device& device) const;
-  void settle(Device & device, std::size_t index, double seconds);
+  void settle(Device& device, std::size_t index, double seconds);
   [[nodiscard]] ErrorPointer error_of(const std::exception_ptr& thrown) const noexcept;
 
   ServiceOptions options_;

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/json.h"
@@ -164,9 +165,11 @@ WeightTable::WeightTable(std::shared_ptr<const WeightSource> source, const Tenso
 
 void WeightTable::refuse_unexpected() const {
   std::vector<std::string> names = unused_;
-  for (std::string& name : source_->left_out()) names.push_back(std::move(name));
+  std::vector<std::string> left_out = source_->left_out();
+  std::ranges::move(left_out, std::back_inserter(names));
   if (names.empty()) return;
   std::vector<std::string> quoted;
+  quoted.reserve(names.size());
   for (const std::string& name : names) quoted.push_back(quote(name));
   throw Error(ExitStatus::bad_data, "unexpected_tensor",
               fmt::format("the model has no such {}: {}", names.size() == 1 ? "tensor" : "tensors",

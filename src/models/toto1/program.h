@@ -32,7 +32,7 @@ class Toto1Program final : public Program {
   [[nodiscard]] const char* uncapturable(const MicroBatch& batch) const override;
   void size(const MicroBatch& batch, ProgramKey& key) const override;
   [[nodiscard]] std::size_t input_bytes(const ProgramKey& key) const override;
-  void stage(const MicroBatch& batch, const ProgramKey& key, const Staging& in, std::size_t at,
+  void stage(const MicroBatch& batch, const ProgramKey& key, const Staging& in, std::size_t offset,
              bool replay) override;
   void run(Executor& executor, const MicroBatch& batch, const ProgramKey& key,
            const Workspace& workspace) override;

@@ -197,7 +197,7 @@ void Toto1Program::stage(const MicroBatch& batch, const ProgramKey& key, const S
   for (std::int32_t pass = 0; pass < key.passes; ++pass) {
     for (std::int32_t patch = 0; patch < key.patches; ++patch) {
       describe_further(batch, patch, pass * batch.at_once);
-      const auto index = static_cast<std::size_t>(pass * key.patches + patch);
+      const auto index = static_cast<std::size_t>(std::int64_t{pass} * key.patches + patch);
       write(further_, in, at.further + index * at.further_bytes, key.series, key.variates);
       if (patch == 0) continue;
       const std::int32_t steps = std::min(patch_, batch.horizon - patch * patch_);

@@ -104,7 +104,7 @@ void Generation::place(std::size_t index) {
     const std::int32_t steps = std::min(each, s.patches * patch - pad);
     std::copy_n((target ? r.values : r.known).begin() + from, steps, values_.begin() + to);
     std::copy_n((target ? r.mask : r.known_mask).begin() + from, steps, mask_.begin() + to);
-    groups_[static_cast<std::size_t>(s.lane + v)] =
+    groups_[static_cast<std::size_t>(std::int64_t{s.lane} + v)] =
         (target ? r.groups : r.known_groups)[static_cast<std::size_t>(e)];
     const auto patch_mask = [&](std::int32_t at) { return mask_.begin() + (lane + at) * patch; };
     if (target) std::fill_n(patch_mask(p.context - 1), patch, std::uint8_t{1});

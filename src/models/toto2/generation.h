@@ -89,7 +89,7 @@ class Generation {
 
   void check(const Request& request) const;
   void stage(const Toto2Workspace& memory);
-  void place(std::size_t request);
+  void place(std::size_t index);
   /// Slices of the next call, of the requests that go on.
   void next_call();
   void deliver(const Toto2Workspace& memory, std::int32_t index, Sink& sink);

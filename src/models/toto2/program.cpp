@@ -220,7 +220,7 @@ void Toto2Program::put_step(const Item& item, std::int64_t lane, std::int32_t va
     to[0] = static_cast<float>(knot_mean(knots));
     to[1] = static_cast<float>(std::sqrt(knot_variance(knots)));
     for (std::int32_t i = 0; i < item.level_count; ++i) {
-      const auto level = static_cast<std::size_t>(item.level_first + i);
+      const auto level = static_cast<std::size_t>(std::int64_t{item.level_first} + i);
       to[2 + i] = static_cast<float>(knot_quantile(knots, batch_->levels[level]));
     }
   }

@@ -82,7 +82,8 @@ Check chunks(const Forecaster& in_force, const Request& r, const std::vector<For
     c.why = "nothing was split";
     return c;
   }
-  Check c = same("chunks", "bytes that differ when a limit of memory splits the work", *found, all);
+  Check c = same("chunks", "bytes that differ when a limit of memory splits the work",
+                 found.value_or(std::vector<Forecast>()), all);
   c.why += fmt::format("; split {} times", splits);
   return c;
 }

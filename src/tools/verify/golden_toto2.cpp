@@ -65,7 +65,7 @@ class Recorder final : public toto2::Sink {
     to.first = b.first;
     to.patches = b.patches;
     const std::size_t all = g_.batch * static_cast<std::size_t>(variates_);
-    const auto cells = static_cast<std::size_t>(b.patches * patch_);
+    const auto cells = static_cast<std::size_t>(std::int64_t{b.patches} * patch_);
     to.raw.resize(kQuantiles * all * cells);
     to.quantiles.resize(to.raw.size());
     to.loc.insert(to.loc.end(), b.loc.begin(), b.loc.end());
@@ -118,8 +118,8 @@ class Recorder final : public toto2::Sink {
     const auto h = static_cast<std::size_t>(horizon);
     std::vector<double> out(kQuantiles * g_.batch * v_count * h);
     for (const auto& [index, b] : blocks) {
-      const auto cells = static_cast<std::size_t>(b.patches * patch_);
-      const auto first = static_cast<std::size_t>(b.first * patch_);
+      const auto cells = static_cast<std::size_t>(std::int64_t{b.patches} * patch_);
+      const auto first = static_cast<std::size_t>(std::int64_t{b.first} * patch_);
       for (std::size_t row = 0; row < kQuantiles * static_cast<std::size_t>(g_.batch); ++row) {
         for (std::size_t v = 0; v < v_count; ++v) {
           const std::size_t from = (row * static_cast<std::size_t>(variates_) + v) * cells;
@@ -136,7 +136,8 @@ class Recorder final : public toto2::Sink {
   [[nodiscard]] std::vector<double> scales() const {
     const Recorded& first = blocks.at(0);
     std::vector<double> out;
-    const auto patches = static_cast<std::size_t>(context_ + patches_);
+    const auto patches = static_cast<std::size_t>(std::int64_t{context_} + patches_);
+    out.reserve(first.scale.size() / patches);
     for (std::size_t lane = 0; lane < first.scale.size() / patches; ++lane) {
       out.push_back(first.scale[lane * patches + static_cast<std::size_t>(context_) - 1]);
     }

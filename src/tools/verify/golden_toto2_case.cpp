@@ -70,6 +70,7 @@ std::shared_ptr<const WeightSource> read_weights(const fs::path& folder,
     refuse_golden(path, "expected a shape, an amplitude and a base for every tensor");
   }
   std::vector<SyntheticTensor> tensors;
+  tensors.reserve(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     tensors.push_back({order[i], shapes[i], {amplitudes[i], bases[i]}});
   }
