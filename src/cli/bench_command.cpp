@@ -167,6 +167,7 @@ ExitStatus run_data(const BenchRequest& request, const Session& session) {
     }
   }
   std::vector<Series> series;
+  series.reserve(tables.size());
   for (const data::TimeSeries& one : tables) series.push_back(one.view());
   SymbolOptions options = request.symbols;
   options.runs = request.runs;
@@ -236,6 +237,7 @@ ExitStatus run(const BenchRequest& request, const Session& session) {
   }
   const std::vector<Variant> variants = variants_of(request, session);
   std::vector<BenchSubject> subjects;
+  subjects.reserve(variants.size());
   for (const Variant& one : variants)
     subjects.push_back({one.label(), load(request, one, session)});
   BenchOptions options;
