@@ -74,7 +74,7 @@ void ForecastWriter::start(std::span<const ForecastJob> jobs,
     SeriesRequest r;
     r.series = job.series;
     r.horizon = options.horizon;
-    r.seed = options.seed;
+    r.seed = options.seed.value_or(0);  // else the forecaster sets it
     r.levels = levels.wide;
     r.decoding = options.decoding;
     if (options.mean_only) {
