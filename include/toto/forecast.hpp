@@ -82,6 +82,7 @@ struct BlockDecoding {
   std::size_t scaler_fallback_min_obs = 0;  ///< patches with fewer observations up to their end are
                                             ///< scaled with the first so many
   double quantile_real_cap_k = 0;  ///< quantiles stay within so many scales of the context; 0: free
+  bool operator==(const BlockDecoding&) const = default;
 };
 
 struct ForecastOptions {

@@ -58,7 +58,7 @@ bool ForecasterRunner::compatible(const Request& a, const Request& b) const {
   const ForecastOptions& y = b.options;
   return x.horizon == y.horizon && x.mean_only == y.mean_only && x.num_samples == y.num_samples &&
          x.seed == y.seed && x.decode == y.decode && x.quantiles_from == y.quantiles_from &&
-         x.align == y.align && x.keep_samples == y.keep_samples &&
+         x.align == y.align && x.decoding == y.decoding && x.keep_samples == y.keep_samples &&
          x.keep_parameters == y.keep_parameters && x.time_device == y.time_device &&
          x.levels == y.levels;
 }
