@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 #include "core/stopwatch.h"
@@ -40,7 +39,7 @@ const char* Engine::uncapturable(const MicroBatch& batch) const {
 
 void Engine::stage(const MicroBatch& batch, const ProgramKey& key, const Staging& in, bool replay) {
   const Stopwatch watch(times_.prepare);
-  std::memcpy(in.host + kLevelsAt, levels_.data(), levels_.size() * sizeof(double));
+  std::copy(levels_.begin(), levels_.end(), reinterpret_cast<double*>(in.host + kLevelsAt));
   program_->stage(batch, key, in, level_bytes(key), replay);
 }
 
