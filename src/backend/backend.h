@@ -256,6 +256,15 @@ class Backend {
   /// How often a thread of the team gave up waiting for work and slept.
   [[nodiscard]] virtual std::uint64_t thread_parks() const { return 0; }
 
+  // --- which device ---
+
+  /// Makes its device the current one of the calling thread; returns what unbind() takes. Operations
+  /// and captures need it (OnDevice); memory and weights do not.
+  [[nodiscard]] virtual int bind() const { return 0; }
+  virtual void unbind(int /*previous*/) const noexcept {}
+  /// "cuda:1" where there may be several of a kind.
+  [[nodiscard]] virtual std::string_view device() const { return name(); }
+
   // --- memory ---
 
   /// 64-byte aligned and zeroed; throws std::bad_alloc.
@@ -466,5 +475,18 @@ class Backend {
 /// The plain loops: the oracle of every other backend.
 std::unique_ptr<Backend> make_reference_backend_f32();
 std::unique_ptr<Backend> make_reference_backend_f64();
+
+/// While it lives, the backend's device is the current one of this thread.
+class OnDevice {
+ public:
+  explicit OnDevice(const Backend& backend) : backend_(backend), previous_(backend.bind()) {}
+  ~OnDevice() { backend_.unbind(previous_); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  const Backend& backend_;
+  int previous_;
+};
 
 }  // namespace toto

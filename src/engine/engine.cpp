@@ -30,7 +30,7 @@ void Engine::describe(std::span<const SeriesRequest> requests) {
     Item item;
     item.index = i;
     item.variates = static_cast<std::int32_t>(s.variates);
-    item.tokens = context_tokens(s, patch_, generation_.align);
+    item.tokens = context_tokens(s, patch_, r.align);
     item.exogenous = static_cast<std::int32_t>(s.exogenous);
     item.covariates = !s.future_exogenous.empty();
     item.horizon = static_cast<std::int32_t>(r.horizon);
@@ -45,12 +45,13 @@ void Engine::describe(std::span<const SeriesRequest> requests) {
 
 void Engine::run(std::span<const SeriesRequest> requests, const Generation& generation,
                  const Limits& limits, ResultSink& sink) {
+  const OnDevice on(backend_);
   requests_ = requests;
   generation_ = generation;
   {
     const Stopwatch watch(times_.prepare);
     for (const SeriesRequest& r : requests) {
-      check_series(*r.series, patch_, generation_.align, r.horizon);
+      check_series(*r.series, patch_, r.align, r.horizon);
     }
     describe(requests);
   }
@@ -116,13 +117,14 @@ MicroBatch Engine::batch_of(std::size_t first, std::size_t count) {
   batch.mean = generation_.mean;
   batch.cached = generation_.cached;
   batch.exact = generation_.exact;
-  batch.samples = generation_.samples;
-  batch.parameters = generation_.parameters;
   levels_.clear();
   const double* last = nullptr;
   std::int32_t last_first = 0;
   for (auto item = begin; item != end; ++item) {
-    const std::span<const double> asked = requests_[item->index].levels;
+    const SeriesRequest& request = requests_[item->index];
+    const std::span<const double> asked = request.levels;
+    batch.samples = batch.samples || request.samples;
+    batch.parameters = batch.parameters || request.parameters;
     if (asked.data() != last || levels_.empty()) {
       last = asked.data();
       last_first = static_cast<std::int32_t>(levels_.size());
@@ -171,7 +173,7 @@ bool Engine::run_chunk(std::size_t first, std::size_t count, std::int32_t at_onc
     for (std::size_t i = 0; i < count; ++i) {
       Item& item = items_[first + i];
       const SeriesRequest& r = requests_[item.index];
-      prepare(*r.series, patch_, generation_.align, r.horizon, pool_[i]);
+      prepare(*r.series, patch_, r.align, r.horizon, pool_[i]);
       item.prepared = &pool_[i];
     }
   }

@@ -27,16 +27,16 @@ struct SeriesRequest {
   std::span<const float>
       forced;  // teacher forcing: [trajectories][V][R*P] takes the place of draws
   BlockDecoding decoding;
-};
-
-/// What requests of one call have in common.
-struct Generation {
-  bool mean = false;     // one trajectory of means fed back instead of draws
-  bool cached = true;    // spec A9
-  bool exact = false;    // statistics of the steps that need no trajectories
+  Align align = Align::pad;
   bool samples = false;  // the trajectories themselves are wanted
   bool parameters = false;
-  Align align = Align::pad;
+};
+
+/// What requests of one call have in common: it decides which operations there are.
+struct Generation {
+  bool mean = false;   // one trajectory of means fed back instead of draws
+  bool cached = true;  // spec A9
+  bool exact = false;  // statistics of the steps that need no trajectories
   bool time_device = false;
   Probe* probe = nullptr;  // looks inside; then nothing is captured
 };
@@ -51,8 +51,9 @@ struct SeriesResults {
   std::size_t parameter_floats = 0;
   std::span<const float> exact;       // [V][exact_steps][stride]; empty: not wanted
   std::span<const float> sampled;     // [V][horizon - exact_steps][stride]; empty: not wanted
-  std::span<const float> samples;     // [V][horizon][trajectories]; empty: not wanted
-  std::span<const float> parameters;  // [V][horizon][parameter_floats]; empty: not wanted
+  // Of all of a micro-batch where one of it wants them.
+  std::span<const float> samples;     // [V][horizon][trajectories]
+  std::span<const float> parameters;  // [V][horizon][parameter_floats]
 };
 
 class ResultSink {

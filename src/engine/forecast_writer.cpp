@@ -26,20 +26,18 @@ Generation ForecastWriter::generation_of(const ForecastOptions& options) const {
   Generation g;
   g.mean = options.mean_only;
   g.cached = options.decode == Decode::cached;
-  // Of a mean alone there are no statistics: its one trajectory is it.
-  g.exact = !options.mean_only && options.quantiles_from == QuantilesFrom::automatic;
-  g.samples = options.keep_samples || options.mean_only;
-  g.parameters = options.keep_parameters || (g.exact && exact_on_host());
-  if (exact_on_host()) g.exact = false;
-  g.align = options.align;
+  g.exact = exact(options) && !exact_on_host();
   g.time_device = options.time_device;
   return g;
 }
 
+/// Of a mean alone there are no statistics: its one trajectory is it.
+bool ForecastWriter::exact(const ForecastOptions& options) {
+  return !options.mean_only && options.quantiles_from == QuantilesFrom::automatic;
+}
+
 bool ForecastWriter::alike(const ForecastOptions& a, const ForecastOptions& b) {
-  return a.mean_only == b.mean_only && a.decode == b.decode &&
-         a.quantiles_from == b.quantiles_from && a.keep_samples == b.keep_samples &&
-         a.keep_parameters == b.keep_parameters && a.align == b.align &&
+  return a.mean_only == b.mean_only && a.decode == b.decode && exact(a) == exact(b) &&
          a.time_device == b.time_device;
 }
 
@@ -77,6 +75,9 @@ void ForecastWriter::start(std::span<const ForecastJob> jobs,
     r.seed = options.seed;
     r.levels = levels.wide;
     r.decoding = options.decoding;
+    r.align = options.align;
+    r.samples = options.keep_samples || options.mean_only;
+    r.parameters = options.keep_parameters || (exact(options) && exact_on_host());
     if (options.mean_only) {
       r.trajectories = 1;
     } else if (exact_steps(options) < options.horizon || options.keep_samples) {

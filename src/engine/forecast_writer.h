@@ -45,6 +45,7 @@ class ForecastWriter final : public ResultSink {
  private:
   [[nodiscard]] const AskedLevels& levels_of(const ForecastOptions& options);
   [[nodiscard]] std::size_t exact_steps(const ForecastOptions& options) const;
+  [[nodiscard]] static bool exact(const ForecastOptions& options);
   [[nodiscard]] bool exact_on_host() const;
   void prepare(const ForecastJob& job, const AskedLevels& levels) const;
   void put_step(const AskedLevels& levels, Forecast& f, std::size_t cell,

@@ -138,7 +138,8 @@ TEST_F(Hostile, ResultsNameTheWeightsAsModelInfoDoes) {
   ASSERT_EQ(result.status, 0) << result.err;
   const std::string summary = read_file(path("out/summary.json"));
   const Result info = shell(toto("model info '" + tiny_model() + "' --json"));
-  for (const auto& [file, hash] : json::parse(info.out)["sha256"].items()) {
+  const json described = json::parse(info.out);
+  for (const auto& [file, hash] : described["sha256"].items()) {
     EXPECT_THAT(summary, HasSubstr("\"weights\": \"" + hash.get<std::string>() + "\""));
   }
 }

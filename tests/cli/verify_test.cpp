@@ -122,7 +122,8 @@ TEST_F(Verify, OnlyTheModeInForceIsJudged) {
   environment_ = {{"TOTO_DISABLE_COMPILE", "1"}};
   const Result result = verify({"--only", "accuracy", "--json"});
   EXPECT_EQ(result.status, 1) << result.out;
-  for (const json& check : json::parse(result.out)["checks"]) {
+  const json report = json::parse(result.out);
+  for (const json& check : report["checks"]) {
     EXPECT_TRUE(std::string(check["name"]).starts_with("eager float32")) << check["name"];
   }
   environment_.clear();

@@ -28,7 +28,8 @@ void check_replicas(std::span<const Model> replicas) {
       }
     }
     if (other.content_hash != first.content_hash || other.precision != first.precision ||
-        other.mode != first.mode || other.net->backend().name() != first.net->backend().name()) {
+        other.mode != first.mode || other.net->backend().name() != first.net->backend().name() ||
+        other.net->backend().isa() != first.net->backend().isa()) {
       refuse(fmt::format("models 0 and {} differ in weights, precision, mode or kind of device, so "
                          "that bits would depend on which one computes",
                          i),
@@ -38,7 +39,7 @@ void check_replicas(std::span<const Model> replicas) {
 }
 
 ForecasterRunner::ForecasterRunner(const Model& model, const ForecasterOptions& options)
-    : model_(model), device_(model.impl().net->backend().name()), forecaster_(model, options) {}
+    : model_(model), device_(model.impl().net->backend().device()), forecaster_(model, options) {}
 
 void ForecasterRunner::check(const Request& request) const {
   check_series(request.series, model_.info().patch_size, request.options.align,

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 namespace toto::cuda {
 
@@ -48,13 +49,19 @@ __device__ inline void begin_kernel() {
   await_previous();
 }
 
-/// Lets a kernel have as much dynamic shared memory as any thread of the process has asked for so
-/// far: never less again, for another one may be about to launch it.
+/// Lets a kernel on the current device have as much dynamic shared memory as any thread of the
+/// process has asked for so far: never less again, for another one may be about to launch it.
 template <auto Kernel>
 void allow_shared_memory(std::size_t bytes) {
   static std::mutex mutex;
-  static std::size_t allowed = 0;
+  static std::vector<std::size_t> allowed_on;  // by device
+  int device = 0;
+  check(cudaGetDevice(&device), "device");
   const std::lock_guard<std::mutex> lock(mutex);
+  if (allowed_on.size() <= static_cast<std::size_t>(device)) {
+    allowed_on.resize(static_cast<std::size_t>(device) + 1);
+  }
+  std::size_t& allowed = allowed_on[static_cast<std::size_t>(device)];
   if (bytes <= allowed) return;
   check(cudaFuncSetAttribute(Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(bytes)),

@@ -29,6 +29,7 @@ class LaunchableGraph final : public GraphCapture::Graph {
 }  // namespace
 
 Staging DeviceBackend::allocate_staging(std::size_t bytes) {
+  const OnDevice on(*this);
   Staging staging;
   staging.bytes = std::max<std::size_t>(bytes, 1);
   PinnedMemory host = make_pinned_memory(staging.bytes);

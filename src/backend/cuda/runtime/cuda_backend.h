@@ -24,9 +24,10 @@ enum class CudaWeights { f32, tf32, bf16 };
 struct CudaOptions {
   CudaWeights weights = CudaWeights::f32;
   int threads = 0;  // of the host, for what it does itself
+  int device = 0;   // among those that CUDA_VISIBLE_DEVICES leaves
 };
 
-/// Throws Error device_unavailable (69).
+/// Throws Error device_unavailable (69), also for a device that is not there.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);
 
 /// What the device is and what it does at best, by its own clock. 0: not measured, because memory

@@ -3,6 +3,8 @@
 #ifdef TOTO_CUDA
 #include "backend/cuda/runtime/device_backend.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -56,11 +58,13 @@ void check(cudaError_t status, const char* what) {
 }
 
 DeviceBackend::DeviceBackend(const CudaOptions& options)
-    : type_(options.weights), team_(options.threads, false) {
+    : type_(options.weights),
+      index_(options.device),
+      device_("cuda:" + std::to_string(index_)),
+      team_(options.threads, false) {
+  const OnDevice on(*this);
   cudaDeviceProp properties{};
-  int device = 0;
-  check(cudaGetDevice(&device), "device");
-  check(cudaGetDeviceProperties(&properties, device), "device properties");
+  check(cudaGetDeviceProperties(&properties, index_), "device properties");
   architecture_ = "sm_";
   architecture_ += std::to_string(properties.major * 10 + properties.minor);
   stream_.overlap = properties.major >= 9;
@@ -71,6 +75,17 @@ DeviceBackend::DeviceBackend(const CudaOptions& options)
   stream_.stream = owned_stream_.get();
   first_ = make_event();
   last_ = make_event();
+}
+
+int DeviceBackend::bind() const {
+  int current = 0;
+  check(cudaGetDevice(&current), "device");
+  if (current != index_) check(cudaSetDevice(index_), "device");
+  return current;
+}
+
+void DeviceBackend::unbind(int previous) const noexcept {
+  if (previous != index_) cudaSetDevice(previous);
 }
 
 DeviceBackend::~DeviceBackend() {
@@ -87,6 +102,7 @@ void DeviceBackend::for_each_share(std::int64_t count, ShareWork work, const voi
 }
 
 void* DeviceBackend::allocate(std::size_t bytes) {
+  const OnDevice on(*this);
   DeviceMemory memory(bytes, "memory");
   check(cudaMemsetAsync(memory.get(), 0, memory.bytes(), stream_.stream), "memory");
   return memory.release();
@@ -105,6 +121,7 @@ void DeviceBackend::wait() const {
 // Copies from memory that is not pinned are staged before these return.
 void DeviceBackend::upload(std::span<const float> from, void* to) const {
   if (from.empty()) return;
+  const OnDevice on(*this);
   check(cudaMemcpyAsync(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream_.stream),
         "upload");
 }
@@ -116,12 +133,14 @@ void DeviceBackend::upload(std::span<const double> from, void* to) const {
 
 void DeviceBackend::upload_bytes(std::span<const std::uint8_t> from, void* to) const {
   if (from.empty()) return;
+  const OnDevice on(*this);
   check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_.stream),
         "upload");
 }
 
 void DeviceBackend::download(const void* from, std::span<double> to) const {
   std::vector<float> narrow(to.size());
+  const OnDevice on(*this);
   check(cudaMemcpyAsync(narrow.data(), from, narrow.size() * sizeof(float), cudaMemcpyDeviceToHost,
                         stream_.stream),
         "download");
@@ -130,6 +149,7 @@ void DeviceBackend::download(const void* from, std::span<double> to) const {
 }
 
 void DeviceBackend::download_bytes(const void* from, std::span<std::uint8_t> to) const {
+  const OnDevice on(*this);
   check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_.stream),
         "download");
   wait();
@@ -137,6 +157,7 @@ void DeviceBackend::download_bytes(const void* from, std::span<std::uint8_t> to)
 
 Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::int32_t in,
                                   std::span<const float> bias, Epilogue use, CudaWeights type) {
+  const OnDevice on(*this);
   const bool bf16 = type == CudaWeights::bf16;
   const bool gated = use == Epilogue::gated;
   const std::int32_t unit = bf16 ? kPitchBf16 : kPitchF32;
@@ -226,7 +247,13 @@ std::string cuda_unavailable() {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
-  const std::string why = cuda_unavailable();
+  std::string why = cuda_unavailable();
+  int count = 0;
+  if (why.empty() && cudaGetDeviceCount(&count) == cudaSuccess &&
+      (options.device < 0 || options.device >= count)) {
+    why = fmt::format("there is no device cuda:{}: {} can be used, from cuda:0 on", options.device,
+                      count);
+  }
   if (!why.empty()) {
     throw Error(ExitStatus::device_unavailable, "device_unavailable", why, "CUDA",
                 "use --device cpu");

@@ -34,6 +34,10 @@ class DeviceBackend final : public Backend, public GraphCapture {
   [[nodiscard]] double weight_size() const override { return bf16() ? 2 : 4; }
   [[nodiscard]] std::string_view isa() const override { return architecture_; }
 
+  [[nodiscard]] int bind() const override;
+  void unbind(int previous) const noexcept override;
+  [[nodiscard]] std::string_view device() const override { return device_; }
+
   [[nodiscard]] int workers() const override { return team_.size(); }
   void for_each_share(std::int64_t count, ShareWork work, const void* context) const override;
   [[nodiscard]] std::uint64_t thread_parks() const override { return team_.counters().parks; }
@@ -131,6 +135,8 @@ class DeviceBackend final : public Backend, public GraphCapture {
   void wait() const;
 
   CudaWeights type_;
+  int index_;  // of the device
+  std::string device_;
   mutable ThreadTeam team_;  // of the host
   StreamOwner owned_stream_;
   Stream stream_;  // of owned_stream_

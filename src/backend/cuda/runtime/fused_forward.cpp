@@ -6,6 +6,7 @@
 namespace toto::cuda {
 
 const void* DeviceBackend::prepare_stack(const StackWeights& weights) {
+  const OnDevice on(*this);
   auto fused = make_fused_forward(weights, type_, stream_);
   if (fused == nullptr) return nullptr;
   return stacks_
