@@ -258,8 +258,8 @@ class Backend {
 
   // --- which device ---
 
-  /// Makes its device the current one of the calling thread; returns what unbind() takes. Operations
-  /// and captures need it (OnDevice); memory and weights do not.
+  /// Makes its device the current one of the calling thread; returns what unbind() takes.
+  /// Operations and captures need it (OnDevice); memory and weights do not.
   [[nodiscard]] virtual int bind() const { return 0; }
   virtual void unbind(int /*previous*/) const noexcept {}
   /// "cuda:1" where there may be several of a kind.

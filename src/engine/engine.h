@@ -49,8 +49,8 @@ struct SeriesResults {
   std::size_t horizon = 0;       // steps, or more than were asked for
   std::size_t trajectories = 0;  // or more than were asked for
   std::size_t parameter_floats = 0;
-  std::span<const float> exact;       // [V][exact_steps][stride]; empty: not wanted
-  std::span<const float> sampled;     // [V][horizon - exact_steps][stride]; empty: not wanted
+  std::span<const float> exact;    // [V][exact_steps][stride]; empty: not wanted
+  std::span<const float> sampled;  // [V][horizon - exact_steps][stride]; empty: not wanted
   // Of all of a micro-batch where one of it wants them.
   std::span<const float> samples;     // [V][horizon][trajectories]
   std::span<const float> parameters;  // [V][horizon][parameter_floats]
