@@ -3,7 +3,10 @@
 // same series, and the time that one request waits for an idle device. Synthetic weights of the
 // published architecture. The two take turns; figures are medians.
 //
-//   bench_service [--rounds N] [--series N] [--device cpu|cuda]
+// With --kinds K, requests are of K kinds, which differ in horizon, samples, seed and levels; the
+// batch is then one of each kind, one after the other.
+//
+//   bench_service [--rounds N] [--series N] [--kinds K] [--device cpu|cuda]
 #include "toto/service.hpp"
 
 #include <algorithm>
@@ -51,8 +54,37 @@ struct Inputs {
   std::vector<toto::Series> series;
 };
 
+using Kinds = std::vector<toto::ForecastOptions>;
+
+Kinds make_kinds(std::size_t count) {
+  Kinds kinds(std::max<std::size_t>(count, 1));
+  kinds[0].horizon = 8;
+  for (std::size_t k = 1; k < kinds.size(); ++k) {
+    kinds[k].horizon = 8 + 12 * (k % 3);
+    kinds[k].num_samples = 4 + 4 * (k % 2);
+    kinds[k].seed = k;
+    if (k % 2 == 0) kinds[k].levels = {0.05, 0.5, 0.95};
+  }
+  return kinds;
+}
+
+/// A batch of each kind, one after the other.
+double batched(toto::Forecaster& forecaster, const Inputs& inputs, const Kinds& kinds) {
+  double seconds = 0;
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    std::vector<toto::Series> series;
+    for (std::size_t i = k; i < inputs.series.size(); i += kinds.size()) {
+      series.push_back(inputs.series[i]);
+    }
+    const auto start = Clock::now();
+    (void)forecaster.forecast(series, kinds[k]);
+    seconds += seconds_since(start);
+  }
+  return seconds;
+}
+
 /// All series, shared out among threads that submit theirs and then wait.
-double served(toto::Service& service, const Inputs& inputs, const toto::ForecastOptions& options) {
+double served(toto::Service& service, const Inputs& inputs, const Kinds& kinds) {
   const auto start = Clock::now();
   {
     std::vector<std::jthread> threads;
@@ -60,6 +92,7 @@ double served(toto::Service& service, const Inputs& inputs, const toto::Forecast
       threads.emplace_back([&, thread] {
         std::vector<toto::Future> futures;
         for (std::size_t i = thread; i < inputs.series.size(); i += kThreads) {
+          const auto& options = kinds[i % kinds.size()];
           futures.push_back(service.submit({inputs.series[i], options, 0, std::nullopt, true}));
         }
         for (toto::Future& future : futures) (void)future.get();
@@ -69,10 +102,10 @@ double served(toto::Service& service, const Inputs& inputs, const toto::Forecast
   return seconds_since(start);
 }
 
-void compare(std::size_t count, std::size_t rounds, const toto::LoadOptions& load) {
+void compare(std::size_t count, std::size_t rounds, const Kinds& kinds,
+             const toto::LoadOptions& load) {
   const toto::Model model = toto::Model::synthesise("toto-open-base-1.0", 8, load);
-  toto::ForecastOptions options;
-  options.horizon = 8;
+  const toto::ForecastOptions& options = kinds[0];
   const Inputs inputs(count);
   toto::Forecaster forecaster(model);
   toto::ServiceOptions service_options;
@@ -80,11 +113,9 @@ void compare(std::size_t count, std::size_t rounds, const toto::LoadOptions& loa
   toto::Service service(model, service_options);
   std::vector<double> batch, requests, one, one_served, waits;
   for (std::size_t round = 0; round <= rounds; ++round) {
+    const double together = batched(forecaster, inputs, kinds);
+    const double apart = served(service, inputs, kinds);
     auto start = Clock::now();
-    (void)forecaster.forecast(inputs.series, options);
-    const double together = seconds_since(start);
-    const double apart = served(service, inputs, options);
-    start = Clock::now();
     (void)forecaster.forecast({inputs.series.data(), 1}, options);
     const double alone = seconds_since(start);
     start = Clock::now();
@@ -100,8 +131,9 @@ void compare(std::size_t count, std::size_t rounds, const toto::LoadOptions& loa
   }
   const auto n = static_cast<double>(count);
   const double b = median(batch), r = median(requests);
-  std::printf("%zu series, context %zu, horizon 8, %zu rounds\n", count, kContext, rounds);
-  std::printf("one batch          %8.1f series/s\n", n / b);
+  std::printf("%zu series, context %zu, %zu kinds of requests, %zu rounds\n", count, kContext,
+              kinds.size(), rounds);
+  std::printf("a batch of each    %8.1f series/s\n", n / b);
   std::printf("%zu threads, service %8.1f series/s, ratio %.3f\n", kThreads, n / r, b / r);
   std::printf("one request: forecaster %.3f ms, service %.3f ms, of which it waited %.1f us\n",
               median(one) * 1e3, median(one_served) * 1e3, median(waits) * 1e6);
@@ -111,16 +143,18 @@ void compare(std::size_t count, std::size_t rounds, const toto::LoadOptions& loa
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::size_t rounds = 9, series = 128;
+  std::size_t rounds = 9, series = 128, kinds = 1;
   toto::LoadOptions load;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--rounds") rounds = std::strtoul(argv[i + 1], nullptr, 10);
     if (flag == "--series") series = std::strtoul(argv[i + 1], nullptr, 10);
+    if (flag == "--kinds") kinds = std::strtoul(argv[i + 1], nullptr, 10);
     if (flag == "--device") load.backend = argv[i + 1];
   }
   try {
-    compare(std::max<std::size_t>(series, 1), std::max<std::size_t>(rounds, 1), load);
+    compare(std::max<std::size_t>(series, 1), std::max<std::size_t>(rounds, 1), make_kinds(kinds),
+            load);
   } catch (const toto::Error& error) {
     std::fprintf(stderr, "bench_service: %s\n", error.what());
     return static_cast<int>(error.status());

@@ -172,6 +172,8 @@ struct WarmupShape {
 /// invalid_warmup.
 std::vector<WarmupShape> parse_warmup(std::string_view text);
 
+struct ForecastJob;
+
 /// Turns series into forecasts. Not thread-safe: one for each thread. Forecasts of one model take
 /// turns, so threads make nothing faster; toto::Service computes their requests together. One that
 /// was moved from can be assigned to and destroyed; all else is Error (2) moved_from.
@@ -208,6 +210,8 @@ class Forecaster {
   struct [[gnu::visibility("hidden")]] Impl;
 
  private:
+  friend void forecast_jobs(Forecaster& forecaster, std::span<const ForecastJob> jobs,
+                            const std::function<bool(std::size_t, std::size_t)>& progress);
   std::unique_ptr<Impl> impl_;
 };
 

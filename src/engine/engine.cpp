@@ -21,26 +21,34 @@ Engine::Engine(const Network& net, PlanTable& plans)
 
 Engine::~Engine() { release(backend_, buffers_); }
 
-/// What the program must know of the requests, values excepted.
-void Engine::describe(std::span<const SeriesRequest> requests) {
-  items_.clear();
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const SeriesRequest& r = requests[i];
-    const Series& s = *r.series;
-    Item item;
-    item.index = i;
-    item.variates = static_cast<std::int32_t>(s.variates);
-    item.tokens = context_tokens(s, patch_, r.align);
-    item.exogenous = static_cast<std::int32_t>(s.exogenous);
-    item.covariates = !s.future_exogenous.empty();
-    item.horizon = static_cast<std::int32_t>(r.horizon);
-    item.patches = (item.horizon + patch_ - 1) / patch_;
-    item.trajectories = r.trajectories;
-    item.seed = r.seed;
-    item.forced = r.forced;
-    item.decoding = r.decoding;
-    items_.push_back(item);
-  }
+Item item_of(const SeriesRequest& request, std::size_t index, std::int32_t patch) {
+  const Series& s = *request.series;
+  Item item;
+  item.index = index;
+  item.variates = static_cast<std::int32_t>(s.variates);
+  item.tokens = context_tokens(s, patch, request.align);
+  item.exogenous = static_cast<std::int32_t>(s.exogenous);
+  item.covariates = !s.future_exogenous.empty();
+  item.horizon = static_cast<std::int32_t>(request.horizon);
+  item.patches = (item.horizon + patch - 1) / patch;
+  item.trajectories = request.trajectories;
+  item.seed = request.seed;
+  item.forced = request.forced;
+  item.decoding = request.decoding;
+  return item;
+}
+
+void take_into(MicroBatch& batch, const Item& item, const SeriesRequest& request,
+               std::int32_t exact_steps) {
+  batch.samples = batch.samples || request.samples;
+  batch.parameters = batch.parameters || request.parameters;
+  batch.level_count = std::max(batch.level_count, item.level_count);
+  batch.variates += item.variates;
+  batch.horizon = std::max(batch.horizon, item.horizon);
+  batch.patches = std::max(batch.patches, item.patches);
+  batch.trajectories = std::max(batch.trajectories, item.trajectories);
+  batch.sampled =
+      batch.sampled || (!batch.mean && item.trajectories > 0 && item.horizon > exact_steps);
 }
 
 void Engine::run(std::span<const SeriesRequest> requests, const Generation& generation,
@@ -53,7 +61,10 @@ void Engine::run(std::span<const SeriesRequest> requests, const Generation& gene
     for (const SeriesRequest& r : requests) {
       check_series(*r.series, patch_, r.align, r.horizon);
     }
-    describe(requests);
+    items_.clear();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      items_.push_back(item_of(requests[i], i, patch_));
+    }
   }
   done_ = total_ = 0;
   for (const Item& item : items_) {
@@ -123,8 +134,6 @@ MicroBatch Engine::batch_of(std::size_t first, std::size_t count) {
   for (auto item = begin; item != end; ++item) {
     const SeriesRequest& request = requests_[item->index];
     const std::span<const double> asked = request.levels;
-    batch.samples = batch.samples || request.samples;
-    batch.parameters = batch.parameters || request.parameters;
     if (asked.data() != last || levels_.empty()) {
       last = asked.data();
       last_first = static_cast<std::int32_t>(levels_.size());
@@ -132,14 +141,7 @@ MicroBatch Engine::batch_of(std::size_t first, std::size_t count) {
     }
     item->level_first = last_first;
     item->level_count = static_cast<std::int32_t>(asked.size());
-    batch.level_count = std::max(batch.level_count, item->level_count);
-    batch.variates += item->variates;
-    batch.horizon = std::max(batch.horizon, item->horizon);
-    batch.patches = std::max(batch.patches, item->patches);
-    batch.trajectories = std::max(batch.trajectories, item->trajectories);
-    const std::int32_t exact = batch.exact ? net_.exact_steps(item->horizon) : 0;
-    batch.sampled =
-        batch.sampled || (!batch.mean && item->trajectories > 0 && item->horizon > exact);
+    take_into(batch, *item, request, batch.exact ? net_.exact_steps(item->horizon) : 0);
   }
   if (batch.sampled && on_host(*begin)) {
     batch.sampled = false;

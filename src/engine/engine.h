@@ -41,6 +41,12 @@ struct Generation {
   Probe* probe = nullptr;  // looks inside; then nothing is captured
 };
 
+/// What a program must know of a request, values and levels excepted. `patch`: P.
+Item item_of(const SeriesRequest& request, std::size_t index, std::int32_t patch);
+/// Adds an item, with its levels, to what a micro-batch says of all its items.
+void take_into(MicroBatch& batch, const Item& item, const SeriesRequest& request,
+               std::int32_t exact_steps);
+
 /// Results of one series; see ResultLayout.
 struct SeriesResults {
   std::size_t request = 0;       // its index
@@ -92,7 +98,6 @@ class Engine {
 
  private:
   // engine.cpp: micro-batches and memory for them
-  void describe(std::span<const SeriesRequest> requests);
   [[nodiscard]] std::size_t chunk_size(std::size_t first, const Limits& limits);
   [[nodiscard]] std::int32_t min_at_once(const MicroBatch& batch) const;
   void run_range(std::size_t first, std::size_t count, const Limits& limits, ResultSink& sink);

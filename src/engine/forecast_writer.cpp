@@ -59,33 +59,38 @@ const AskedLevels& ForecastWriter::levels_of(const ForecastOptions& options) {
   return levels;
 }
 
-void ForecastWriter::start(std::span<const ForecastJob> jobs,
+void ForecastWriter::start(std::span<const ForecastJob> jobs, const Progress* progress,
                            std::vector<SeriesRequest>& requests) {
   jobs_ = jobs;
+  progress_ = progress;
   levels_used_ = 0;
   // Spans into levels_ must stay: room for as many as there can be.
   if (levels_.size() < jobs.size()) levels_.resize(jobs.size());
   requests.clear();
   for (const ForecastJob& job : jobs) {
-    const ForecastOptions& options = *job.options;
-    const AskedLevels& levels = levels_of(options);
-    SeriesRequest r;
-    r.series = job.series;
-    r.horizon = options.horizon;
-    r.seed = options.seed;
-    r.levels = levels.wide;
-    r.decoding = options.decoding;
-    r.align = options.align;
-    r.samples = options.keep_samples || options.mean_only;
-    r.parameters = options.keep_parameters || (exact(options) && exact_on_host());
-    if (options.mean_only) {
-      r.trajectories = 1;
-    } else if (exact_steps(options) < options.horizon || options.keep_samples) {
-      r.trajectories = static_cast<std::int32_t>(options.num_samples);
-    }
-    requests.push_back(r);
+    const AskedLevels& levels = levels_of(*job.options);
+    requests.push_back(request_of(*job.series, *job.options));
+    requests.back().levels = levels.wide;
     prepare(job, levels);
   }
+}
+
+SeriesRequest ForecastWriter::request_of(const Series& series,
+                                         const ForecastOptions& options) const {
+  SeriesRequest r;
+  r.series = &series;
+  r.horizon = options.horizon;
+  r.seed = options.seed;
+  r.decoding = options.decoding;
+  r.align = options.align;
+  r.samples = options.keep_samples || options.mean_only;
+  r.parameters = options.keep_parameters || (exact(options) && exact_on_host());
+  if (options.mean_only) {
+    r.trajectories = 1;
+  } else if (exact_steps(options) < options.horizon || options.keep_samples) {
+    r.trajectories = static_cast<std::int32_t>(options.num_samples);
+  }
+  return r;
 }
 
 /// Sizes of an answer.
@@ -271,12 +276,8 @@ void ForecastWriter::check_finite(const Forecast& f) {
 }
 
 void ForecastWriter::progress(std::size_t done, std::size_t total) {
-  for (const ForecastJob& job : jobs_) {
-    if (!job.options->progress) continue;
-    if (!job.options->progress(done, total)) {
-      throw Error(ExitStatus::interrupted, "interrupted", "stopped before it was done");
-    }
-    return;  // the jobs of a call have one caller
+  if (progress_ != nullptr && *progress_ && !(*progress_)(done, total)) {
+    throw Error(ExitStatus::interrupted, "interrupted", "stopped before it was done");
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct ForecastJob {
   Forecast* out = nullptr;
 };
 
+/// As ForecastOptions::progress.
+using Progress = std::function<bool(std::size_t done, std::size_t total)>;
+
 /// Quantile levels of a request.
 struct AskedLevels {
   const ForecastOptions* options = nullptr;
@@ -32,8 +36,12 @@ class ForecastWriter final : public ResultSink {
   explicit ForecastWriter(const Network& net);
 
   /// Starts a call, and fills `requests` (seeds, levels, trajectories) for the engine; all of them
-  /// must outlive it. The jobs must be alike in what Generation says.
-  void start(std::span<const ForecastJob> jobs, std::vector<SeriesRequest>& requests);
+  /// must outlive it. The jobs must be alike. `progress`: null or empty for none.
+  void start(std::span<const ForecastJob> jobs, const Progress* progress,
+             std::vector<SeriesRequest>& requests);
+  /// What the engine is asked for one series, levels excepted.
+  [[nodiscard]] SeriesRequest request_of(const Series& series,
+                                         const ForecastOptions& options) const;
   /// What jobs like this one have in common.
   [[nodiscard]] Generation generation_of(const ForecastOptions& options) const;
   /// Whether two jobs can go through the engine together.
@@ -60,6 +68,7 @@ class ForecastWriter final : public ResultSink {
   const Network& net_;
   std::size_t components_;
   std::span<const ForecastJob> jobs_;
+  const Progress* progress_ = nullptr;
   std::vector<AskedLevels> levels_;  // of the call, the first levels_used_ of them
   std::size_t levels_used_ = 0;
   // Where a backend cannot form statistics of so many components or samples.

@@ -11,7 +11,7 @@
 #include "core/stopwatch.h"
 #include "engine/autotune.h"
 #include "engine/engine.h"
-#include "engine/forecast_writer.h"
+#include "engine/forecast_jobs.h"
 #include "engine/plan_cache.h"
 #include "engine/plan_table.h"
 #include "models/model_impl.h"
@@ -25,7 +25,9 @@ constexpr std::size_t kMaxHorizon = 100000;
 constexpr std::size_t kMaxSamples = 65536;
 constexpr std::size_t kMaxLevels = 1000;
 
-void check(const ForecastOptions& options) {
+}  // namespace
+
+void check_options(const ForecastOptions& options) {
   if (options.horizon == 0 || options.horizon > kMaxHorizon) {
     throw Error(ExitStatus::usage, "invalid_horizon",
                 fmt::format("expected 1 to {} steps, found {}", kMaxHorizon, options.horizon));
@@ -46,6 +48,8 @@ void check(const ForecastOptions& options) {
                 fmt::format("expected a level between 0 and 1, both excluded; found {}", level));
   }
 }
+
+namespace {
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() &&
@@ -113,12 +117,13 @@ struct Forecaster::Impl {
   }
 
   /// Tells the plan cache about a shape that had to be planned.
-  void remember_shape(std::span<const Series> series, const ForecastOptions& options) {
+  void remember_shape(std::span<const ForecastJob> given) {
     PlanShape shape;
-    shape.batch = static_cast<std::uint32_t>(series.size());
-    shape.horizon = static_cast<std::uint32_t>(options.horizon);
+    shape.batch = static_cast<std::uint32_t>(given.size());
     shape.samples = static_cast<std::uint32_t>(requests.front().trajectories);
-    for (const Series& s : series) {
+    for (const ForecastJob& job : given) {
+      const Series& s = *job.series;
+      shape.horizon = std::max(shape.horizon, static_cast<std::uint32_t>(job.options->horizon));
       shape.variates = std::max(shape.variates, static_cast<std::uint32_t>(s.variates));
       shape.context = std::max(shape.context, static_cast<std::uint32_t>(s.steps));
     }
@@ -162,28 +167,26 @@ struct Forecaster::Impl {
   }
 
   /// A forecast, in turn with those of others.
-  void forecast(std::span<const Series> series, const ForecastOptions& options,
-                std::span<Forecast> out) {
+  void forecast(std::span<const ForecastJob> given, const Progress& progress) {
     const std::scoped_lock turn(model.impl().turn);
     double seconds = 0;
     {
       const Stopwatch watch(seconds);
       const Growth before = growth();
-      run(series, options, out);
+      run(given, progress);
       if (strict && warmed) tell_if_not_steady(before);
-      if (plans.builds() != before.builds) remember_shape(series, options);
+      if (plans.builds() != before.builds) remember_shape(given);
     }
-    if (compute_twice) check_deterministic(series, options, out);
+    if (compute_twice) check_deterministic(given, progress);
     remember(seconds);
-    series_done += series.size();
+    series_done += given.size();
   }
 
   /// The same; but where memory does not suffice and there is a CPU to go to, it says what is
   /// wrong. Empty: it is done.
-  std::string try_forecast(std::span<const Series> series, const ForecastOptions& options,
-                           std::span<Forecast> out) {
+  std::string try_forecast(std::span<const ForecastJob> given, const Progress& progress) {
     try {
-      forecast(series, options, out);
+      forecast(given, progress);
       return {};
     } catch (const Error& error) {
       if (error.code() != "out_of_memory" || !has_spare(model)) throw;
@@ -212,24 +215,24 @@ struct Forecaster::Impl {
     return next;
   }
 
-  void run(std::span<const Series> series, const ForecastOptions& options,
-           std::span<Forecast> out) {
-    jobs.clear();
-    for (std::size_t i = 0; i < series.size(); ++i) jobs.push_back({&series[i], &options, &out[i]});
-    writer.start(jobs, requests);
-    engine.run(requests, writer.generation_of(options), limits, writer);
+  void run(std::span<const ForecastJob> given, const Progress& progress) {
+    writer.start(given, &progress, requests);
+    Generation generation;
+    if (!given.empty()) generation = writer.generation_of(*given.front().options);
+    engine.run(requests, generation, limits, writer);
   }
 
   /// Computes them again and compares.
-  void check_deterministic(std::span<const Series> series, const ForecastOptions& options,
-                           std::span<const Forecast> first) {
-    again.resize(series.size());
-    run(series, options, again);
-    for (std::size_t i = 0; i < series.size(); ++i) {
-      if (same_bits(first[i], again[i])) continue;
+  void check_deterministic(std::span<const ForecastJob> given, const Progress& progress) {
+    again.resize(given.size());
+    std::vector<ForecastJob> twice(given.begin(), given.end());
+    for (std::size_t i = 0; i < twice.size(); ++i) twice[i].out = &again[i];
+    run(twice, progress);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (same_bits(*given[i].out, again[i])) continue;
       throw Error(ExitStatus::internal, "not_deterministic",
                   "the same forecast computed twice has different bits",
-                  fmt::format("series '{}'", series[i].id),
+                  fmt::format("series '{}'", given[i].series->id),
                   "the memory or the processor of this machine may be faulty; if it is the same on "
                   "another, please report it");
     }
@@ -325,18 +328,33 @@ const Model& Forecaster::model() const {
 void Forecaster::forecast(std::span<const Series> series, const ForecastOptions& options,
                           std::span<Forecast> out) {
   check_alive(impl_);
-  check(options);
+  check_options(options);
   if (out.size() != series.size()) {
     throw Error(
         ExitStatus::usage, "invalid_output",
         fmt::format("expected {} elements for the forecasts, found {}", series.size(), out.size()));
   }
   impl_->check_ids(series);
-  if (!options.mean_only) impl_->tell_levels(options.levels);
-  const std::string lack = impl_->try_forecast(series, options, out);
+  impl_->jobs.clear();
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    impl_->jobs.push_back({&series[i], &options, &out[i]});
+  }
+  forecast_jobs(*this, impl_->jobs, options.progress);
+}
+
+void forecast_jobs(Forecaster& forecaster, std::span<const ForecastJob> jobs,
+                   const Progress& progress) {
+  std::unique_ptr<Forecaster::Impl>& impl = forecaster.impl_;
+  for (const ForecastJob& job : jobs) {
+    if (!job.options->mean_only) impl->tell_levels(job.options->levels);
+  }
+  const std::string lack = impl->try_forecast(jobs, progress);
   if (lack.empty()) return;
-  retire(std::exchange(impl_, impl_->on_cpu(lack)));
-  impl_->forecast(series, options, out);
+  // The jobs, which may be in the memory of what retires, outlive it.
+  std::unique_ptr<Forecaster::Impl> cpu = impl->on_cpu(lack);
+  std::swap(impl, cpu);
+  impl->forecast(jobs, progress);
+  retire(std::move(cpu));
 }
 
 std::vector<Forecast> Forecaster::forecast(std::span<const Series> series,

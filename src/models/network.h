@@ -184,6 +184,10 @@ class Program {
   /// Tokens that the prefill of a series computes for one trajectory.
   [[nodiscard]] virtual std::int64_t prefill_rows(const Item& item,
                                                   const MicroBatch& batch) const = 0;
+  /// Tokens that all trajectories of a series send through the network.
+  [[nodiscard]] virtual std::int64_t tokens(const Item& item, const MicroBatch& batch) const {
+    return prefill_rows(item, batch);
+  }
   /// Trajectories that go through the network together, before memory has a say: at least 1.
   [[nodiscard]] virtual std::int32_t at_once(const MicroBatch& /*batch*/,
                                              const Limits& /*limits*/) const {

@@ -87,7 +87,7 @@ TEST_P(ForecasterTest, ChunkingChangesNothing) {
     std::vector<ForecastJob> jobs;
     for (std::size_t i = 0; i < series.size(); ++i) jobs.push_back({&series[i], &options, &out[i]});
     std::vector<SeriesRequest> requests;
-    writer.start(jobs, requests);
+    writer.start(jobs, nullptr, requests);
     PlanTable plans(net, {});
     Limits limits;
     limits.rows = rows;

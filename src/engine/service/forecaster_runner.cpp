@@ -3,12 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <numeric>
-#include <utility>
-
+#include "engine/forecast_jobs.h"
 #include "engine/prepare.h"
-#include "engine/service/request_cost.h"
 #include "models/model_impl.h"
 
 namespace toto {
@@ -39,67 +35,30 @@ void check_replicas(std::span<const Model> replicas) {
 }
 
 ForecasterRunner::ForecasterRunner(const Model& model, const ForecasterOptions& options)
-    : model_(model), device_(model.impl().net->backend().device()), forecaster_(model, options) {}
+    : model_(model),
+      device_(model.impl().net->backend().device()),
+      cost_(*model.impl().net),
+      forecaster_(model, options) {}
 
 void ForecasterRunner::check(const Request& request) const {
-  check_series(request.series, model_.info().patch_size, request.options.align,
+  check_options(request.options);
+  check_series(request.series, model_.impl().net->patch(), request.options.align,
                request.options.horizon);
 }
 
-Estimate ForecasterRunner::estimate(const Request& request) const {
-  const Model::Impl& model = model_.impl();
-  const bool eager = model.mode == Mode::eager;
-  const std::size_t element = model.net->backend().element_size();
-  return {tokens_of(request, model_.info(), eager),
-          least_bytes(request, model_.info(), element, eager), 0};
-}
+Estimate ForecasterRunner::estimate(const Request& request) const { return cost_.of(request); }
 
 bool ForecasterRunner::compatible(const Request& a, const Request& b) const {
-  const ForecastOptions& x = a.options;
-  const ForecastOptions& y = b.options;
-  return x.horizon == y.horizon && x.mean_only == y.mean_only && x.num_samples == y.num_samples &&
-         x.seed == y.seed && x.decode == y.decode && x.quantiles_from == y.quantiles_from &&
-         x.align == y.align && x.decoding == y.decoding && x.keep_samples == y.keep_samples &&
-         x.keep_parameters == y.keep_parameters && x.time_device == y.time_device &&
-         x.levels == y.levels;
-}
-
-/// For each request, how many before it have its id: a forecaster takes each id once.
-void ForecasterRunner::count_earlier_ids(std::span<const Request* const> requests) {
-  order_.resize(requests.size());
-  std::iota(order_.begin(), order_.end(), std::size_t{0});
-  std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
-    const int by_id = requests[a]->series.id.compare(requests[b]->series.id);
-    return by_id != 0 ? by_id < 0 : a < b;
-  });
-  earlier_.assign(requests.size(), 0);
-  for (std::size_t i = 1; i < order_.size(); ++i) {
-    if (requests[order_[i]]->series.id == requests[order_[i - 1]]->series.id) {
-      earlier_[order_[i]] = earlier_[order_[i - 1]] + 1;
-    }
-  }
+  return ForecastWriter::alike(a.options, b.options);
 }
 
 void ForecasterRunner::run(std::span<const Request* const> requests, std::span<Outcome> outcomes,
                            const StopCheck& stop) {
-  count_earlier_ids(requests);
-  options_ = requests.front()->options;
-  options_.progress = [&stop](std::size_t, std::size_t) { return !stop(); };
-  for (std::size_t round = 0, done = 0; done < requests.size(); ++round) {
-    members_.clear();
-    series_.clear();
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      if (earlier_[i] != round) continue;
-      members_.push_back(i);
-      series_.push_back(requests[i]->series);
-    }
-    out_.resize(members_.size());
-    forecaster_.forecast(series_, options_, out_);
-    for (std::size_t k = 0; k < members_.size(); ++k) {
-      outcomes[members_[k]].forecast = std::exchange(out_[k], {});
-    }
-    done += members_.size();
+  jobs_.clear();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    jobs_.push_back({&requests[i]->series, &requests[i]->options, &outcomes[i].forecast});
   }
+  forecast_jobs(forecaster_, jobs_, [&stop](std::size_t, std::size_t) { return !stop(); });
 }
 
 }  // namespace toto

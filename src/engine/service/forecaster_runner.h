@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/service/request_cost.h"
 #include "engine/service/runner.h"
 
 namespace toto {
@@ -13,7 +14,9 @@ namespace toto {
 /// same bits.
 void check_replicas(std::span<const Model> replicas);
 
-/// Puts requests of equal options into one batch.
+/// Puts requests into one ragged batch. They may differ in all but what the operations of the
+/// network's program depend on (ForecastWriter::alike): means fed back or draws, decoding from the
+/// cache or from scratch, exact statistics or sampled ones, the device's clock.
 class ForecasterRunner final : public Runner {
  public:
   ForecasterRunner(const Model& model, const ForecasterOptions& options);
@@ -26,17 +29,11 @@ class ForecasterRunner final : public Runner {
            const StopCheck& stop) override;
 
  private:
-  void count_earlier_ids(std::span<const Request* const> requests);
-
   Model model_;
   std::string device_;
+  RequestCost cost_;
   Forecaster forecaster_;
-  // Of a call; kept for their memory.
-  std::vector<std::size_t> order_, earlier_;
-  std::vector<std::size_t> members_;
-  std::vector<Series> series_;
-  std::vector<Forecast> out_;
-  ForecastOptions options_;
+  std::vector<ForecastJob> jobs_;  // of a call; kept for its memory
 };
 
 }  // namespace toto

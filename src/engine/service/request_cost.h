@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request takes, counted from its shape.
+// What a request takes, from the sizes that the engine itself goes by.
 #pragma once
 
-#include <cstdint>
-
+#include "engine/forecast_writer.h"
+#include "models/network.h"
 #include "toto/service.hpp"
 
 namespace toto {
 
-/// Tokens that go through the network: of the context, once or in `eager` mode for each trajectory;
-/// and of every further patch, for each trajectory.
-double tokens_of(const Request& request, const ModelInfo& model, bool eager);
+class RequestCost {
+ public:
+  explicit RequestCost(const Network& net);
+  /// Of a request that has been checked. `bytes`: with one trajectory at a time, which is what the
+  /// engine comes down to where memory is short. Safe to use from many threads.
+  [[nodiscard]] Estimate of(const Request& request) const;
 
-/// Bytes of working memory for one trajectory, below which a forecaster refuses, and of the results
-/// and what they are formed of. `element`: bytes of an activation.
-std::uint64_t least_bytes(const Request& request, const ModelInfo& model, std::size_t element,
-                          bool eager);
+ private:
+  const Network& net_;
+  std::unique_ptr<const Program> program_;  // knows the sizes
+  ForecastWriter writer_;                   // knows what options mean
+};
 
 }  // namespace toto

@@ -39,6 +39,14 @@ std::int64_t Toto1Program::prefill_rows(const Item& item, const MicroBatch& batc
   return std::int64_t{item.variates} * (item.tokens + labels_ + (recompute ? item.patches - 1 : 0));
 }
 
+std::int64_t Toto1Program::tokens(const Item& item, const MicroBatch& batch) const {
+  const std::int64_t trajectories = std::max(item.trajectories, 1);
+  const std::int64_t contexts = share_ ? 1 : trajectories;
+  const std::int64_t further = std::int64_t{item.variates} * (item.patches - 1);
+  const bool drawn = item.trajectories > 0;
+  return contexts * prefill_rows(item, batch) + (drawn ? trajectories * further : 0);
+}
+
 std::int32_t Toto1Program::at_once(const MicroBatch& batch, const Limits& limits) const {
   std::int64_t prefill = 0;
   for (const Item& item : batch.items) prefill += prefill_rows(item, batch);

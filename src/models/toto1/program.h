@@ -18,6 +18,7 @@ class Toto1Program final : public Program {
   explicit Toto1Program(const Toto1& net);
 
   [[nodiscard]] std::int64_t prefill_rows(const Item& item, const MicroBatch& batch) const override;
+  [[nodiscard]] std::int64_t tokens(const Item& item, const MicroBatch& batch) const override;
   [[nodiscard]] std::int32_t at_once(const MicroBatch& batch, const Limits& limits) const override;
   [[nodiscard]] std::int32_t min_at_once(const MicroBatch& batch) const override;
   [[nodiscard]] Capacity need(const MicroBatch& batch) const override;

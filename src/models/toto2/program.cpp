@@ -33,6 +33,13 @@ std::int64_t Toto2Program::prefill_rows(const Item& item, const MicroBatch& /*ba
   return std::int64_t{item.variates} * std::max(item.tokens + block, 2 * block);
 }
 
+/// Context and horizon, and each block after the first twice: as a prediction, as what was
+/// observed.
+std::int64_t Toto2Program::tokens(const Item& item, const MicroBatch& /*batch*/) const {
+  const std::int32_t block = block_of(item, net_.patch());
+  return std::int64_t{item.variates} * (item.tokens + 2 * item.patches - block);
+}
+
 /// Trajectories are drawn from what one pass leaves: all of them at once.
 std::int32_t Toto2Program::at_once(const MicroBatch& batch, const Limits& /*limits*/) const {
   return std::max(batch.trajectories, 1);

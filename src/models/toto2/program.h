@@ -20,6 +20,7 @@ class Toto2Program final : public Program, private toto2::Sink {
   explicit Toto2Program(const Toto2& net) : net_(net), generation_(net) {}
 
   [[nodiscard]] std::int64_t prefill_rows(const Item& item, const MicroBatch& batch) const override;
+  [[nodiscard]] std::int64_t tokens(const Item& item, const MicroBatch& batch) const override;
   [[nodiscard]] std::int32_t at_once(const MicroBatch& batch, const Limits& limits) const override;
   [[nodiscard]] Capacity need(const MicroBatch& batch) const override;
   [[nodiscard]] std::span<const char* const> dimensions() const override;
