@@ -62,7 +62,8 @@ struct Forecast {
   std::size_t exact_steps =
       0;  ///< the first so many steps have exact statistics, free of sampling noise
   std::size_t num_samples = 0;  ///< trajectories behind the other steps; 0 in mean mode
-  std::vector<float> mean;      ///< [V][H]
+  std::vector<float> mean;      ///< [V][H]; this and the next: empty where not selected, or written
+                                ///< to an array of the caller's
   std::vector<float> median;    ///< [V][H]; empty in mean mode
   std::vector<float> point;     ///< [V][H] what backtest::Parameters::aggregate asks for; empty
                                 ///< where nothing does
@@ -85,11 +86,20 @@ struct BlockDecoding {
   bool operator==(const BlockDecoding&) const = default;
 };
 
+/// Which statistics are formed besides the levels asked for. The vectors of the others stay empty.
+struct Select {
+  bool mean = true;  ///< mean mode gives it in any case
+  bool median = true;
+  bool std = true;
+  bool operator==(const Select&) const = default;
+};
+
 struct ForecastOptions {
   std::size_t horizon = 64;  ///< steps, 1 to 100,000
   bool mean_only = false;  ///< one trajectory of mixture means fed back (the reference's mean mode)
   std::size_t num_samples = 256;                                               ///< 1 to 65,536
   std::vector<double> levels = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};  ///< in (0, 1)
+  Select select;
   std::uint64_t seed = 0;
   Decode decode = Decode::cached;
   QuantilesFrom quantiles_from = QuantilesFrom::automatic;
@@ -172,6 +182,13 @@ struct WarmupShape {
 /// invalid_warmup.
 std::vector<WarmupShape> parse_warmup(std::string_view text);
 
+/// Rows of a variate in an array of the caller's, which is [series][V][rows][H], one series after
+/// the other: mean, median, deviation as far as they are selected, then the levels asked for, in
+/// ascending order, each once. In mean mode the mean alone.
+std::size_t statistic_rows(const ForecastOptions& options);
+/// Floats of one series of V variates: V * rows * H.
+std::size_t array_size(std::size_t variates, const ForecastOptions& options);
+
 struct ForecastJob;
 
 /// Turns series into forecasts. Not thread-safe: one for each thread. Forecasts of one model take
@@ -199,6 +216,11 @@ class Forecaster {
                 std::span<Forecast> out);
   [[nodiscard]] std::vector<Forecast> forecast(std::span<const Series> series,
                                                const ForecastOptions& options);
+  /// The statistics alone, into one array of the caller's (statistic_rows). Throws also Error (2)
+  /// invalid_output where `out` has another size than array_size() of all series together, or where
+  /// samples or parameters are to be kept, which have no place in it.
+  void forecast(std::span<const Series> series, const ForecastOptions& options,
+                std::span<float> out);
   /// Builds what forecasts of these shapes need, with these options, and runs each once.
   void warm_up(std::span<const WarmupShape> shapes, const ForecastOptions& options);
   /// The shapes that the plan cache knows for this model, from this process and earlier ones, the

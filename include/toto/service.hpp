@@ -29,6 +29,10 @@ struct Request {
   /// False: submit() copies what `series` points to. True: the memory must stay as it is until the
   /// future is ready.
   bool borrow = false;
+  /// Where the statistics go (statistic_rows, array_size): memory of the caller's that must stay
+  /// until the future is ready, and is written to only before. The Forecast has none of them then.
+  /// Empty: they are in the Forecast. Another size is Error (2) invalid_output.
+  std::span<float> out = {};
 };
 
 /// What a request takes, as far as can be told before it is computed.

@@ -10,6 +10,20 @@
 
 namespace toto {
 
+std::size_t statistic_rows(const ForecastOptions& options) {
+  if (options.mean_only) return 1;
+  std::vector<double> levels = options.levels;
+  std::sort(levels.begin(), levels.end());
+  const auto each = std::unique(levels.begin(), levels.end()) - levels.begin();
+  const Select& s = options.select;
+  return std::size_t{s.mean} + std::size_t{s.median} + std::size_t{s.std} +
+         static_cast<std::size_t>(each);
+}
+
+std::size_t array_size(std::size_t variates, const ForecastOptions& options) {
+  return variates * statistic_rows(options) * options.horizon;
+}
+
 ForecastWriter::ForecastWriter(const Network& net)
     : net_(net), components_(static_cast<std::size_t>(net.components())) {}
 
@@ -51,11 +65,13 @@ const AskedLevels& ForecastWriter::levels_of(const ForecastOptions& options) {
   levels.asked.assign(options.levels.begin(), options.levels.end());
   std::sort(levels.asked.begin(), levels.asked.end());
   levels.asked.erase(std::unique(levels.asked.begin(), levels.asked.end()), levels.asked.end());
-  // The median is always wanted; it takes its place among the ascending levels.
   levels.wide = levels.asked;
-  const auto at = std::lower_bound(levels.wide.begin(), levels.wide.end(), 0.5);
-  levels.median_at = static_cast<std::size_t>(at - levels.wide.begin());
-  if (at == levels.wide.end() || *at != 0.5) levels.wide.insert(at, 0.5);
+  levels.median_at = levels.wide.size();
+  if (options.select.median) {
+    const auto at = std::lower_bound(levels.wide.begin(), levels.wide.end(), 0.5);
+    levels.median_at = static_cast<std::size_t>(at - levels.wide.begin());
+    if (at == levels.wide.end() || *at != 0.5) levels.wide.insert(at, 0.5);
+  }
   return levels;
 }
 
@@ -105,11 +121,12 @@ void ForecastWriter::prepare(const ForecastJob& job, const AskedLevels& levels) 
   const bool drawn =
       !options.mean_only && (f.exact_steps < options.horizon || options.keep_samples);
   f.num_samples = drawn ? options.num_samples : 0;
-  f.mean.assign(cells, 0.0F);
   f.levels.assign(levels.asked.begin(), levels.asked.end());
-  const std::size_t spread = options.mean_only ? 0 : cells;
-  f.median.assign(spread, 0.0F);
-  f.std.assign(spread, 0.0F);
+  const std::size_t own = job.array.empty() ? cells : 0;
+  const std::size_t spread = options.mean_only ? 0 : own;
+  f.mean.assign(options.mean_only || options.select.mean ? own : 0, 0.0F);
+  f.median.assign(options.select.median ? spread : 0, 0.0F);
+  f.std.assign(options.select.std ? spread : 0, 0.0F);
   f.quantiles.assign(spread * levels.asked.size(), 0.0F);
   f.samples.assign(options.keep_samples ? f.num_samples * cells : 0, 0.0F);
   const std::size_t kept = options.keep_parameters ? cells : 0;
@@ -122,20 +139,50 @@ void ForecastWriter::prepare(const ForecastJob& job, const AskedLevels& levels) 
   p.affine_scale.assign(kept, 0.0);
 }
 
-/// mean, deviation, quantiles of `wide`. Exact quantiles ascend but for rounding.
-void ForecastWriter::put_step(const AskedLevels& levels, Forecast& f, std::size_t cell,
-                              std::span<const float> step, bool exact) const {
-  const std::size_t cells = f.variates * f.horizon;
-  f.mean[cell] = step[0];
-  f.std[cell] = step[1];
+StatisticsTarget ForecastWriter::target_of(const ForecastJob& job) {
+  const ForecastOptions& options = *job.options;
+  Forecast& f = *job.out;
+  StatisticsTarget to;
+  to.levels = options.mean_only ? 0 : f.levels.size();
+  if (job.array.empty()) {
+    const auto part = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
+    to.mean = part(f.mean);
+    to.median = part(f.median);
+    to.std = part(f.std);
+    to.quantiles = part(f.quantiles);
+    to.variate = f.horizon;
+    to.level = f.variates * f.horizon;
+    return to;
+  }
+  float* at = job.array.data();
+  const auto row = [&](bool wanted) {
+    float* const found = wanted ? at : nullptr;
+    if (wanted) at += f.horizon;
+    return found;
+  };
+  to.mean = row(options.mean_only || options.select.mean);
+  to.median = row(!options.mean_only && options.select.median);
+  to.std = row(!options.mean_only && options.select.std);
+  to.quantiles = to.levels > 0 ? at : nullptr;
+  to.variate = job.array.size() / std::max<std::size_t>(f.variates, 1);
+  to.level = f.horizon;
+  return to;
+}
+
+/// mean, deviation, quantiles of `wide`. Exact quantiles ascend but for rounding. `cell`: of the
+/// target's rows.
+void ForecastWriter::put_step(const AskedLevels& levels, const StatisticsTarget& to,
+                              std::size_t cell, std::span<const float> step, bool exact) {
+  if (to.mean != nullptr) to.mean[cell] = step[0];
+  if (to.std != nullptr) to.std[cell] = step[1];
   const bool extra = levels.wide.size() != levels.asked.size();  // the median was not asked for
   std::size_t level = 0;
-  float value = step[2];
+  float value = levels.wide.empty() ? 0.0F : step[2];
   for (std::size_t i = 0; i < levels.wide.size(); ++i) {
     if (!exact || !(step[2 + i] < value)) value = step[2 + i];
-    if (i == levels.median_at) f.median[cell] = value;
+    if (i == levels.median_at) to.median[cell] = value;
     if (extra && i == levels.median_at) continue;
-    f.quantiles[level++ * cells + cell] = value;
+    to.quantiles[level++ * to.level + cell] = value;
   }
 }
 
@@ -144,38 +191,48 @@ void ForecastWriter::results(const SeriesResults& r) {
   const ForecastOptions& options = *job.options;
   const AskedLevels& levels = levels_of(options);
   Forecast& f = *job.out;
+  const StatisticsTarget to = target_of(job);
   if (!options.mean_only) {
     for (std::size_t v = 0; v < f.variates; ++v) {
       for (std::size_t t = 0; t < f.horizon; ++t) {
-        const std::size_t cell = v * f.horizon + t;
+        const std::size_t cell = v * to.variate + t;
         if (t < f.exact_steps && !r.exact.empty()) {
-          put_step(levels, f, cell, r.exact.subspan((v * r.exact_steps + t) * r.stride, r.stride),
+          put_step(levels, to, cell, r.exact.subspan((v * r.exact_steps + t) * r.stride, r.stride),
                    true);
         } else if (t >= f.exact_steps && !r.sampled.empty()) {
           const std::size_t later = v * (r.horizon - r.exact_steps) + t - r.exact_steps;
-          put_step(levels, f, cell, r.sampled.subspan(later * r.stride, r.stride), false);
+          put_step(levels, to, cell, r.sampled.subspan(later * r.stride, r.stride), false);
         }
       }
     }
-    if (r.exact.empty() && f.exact_steps > 0) exact_from_parameters(r, levels, f);
-    if (r.sampled.empty() && f.exact_steps < f.horizon) sampled_from_samples(r, levels, f);
+    if (r.exact.empty() && f.exact_steps > 0) exact_from_parameters(r, levels, f, to);
+    if (r.sampled.empty() && f.exact_steps < f.horizon) sampled_from_samples(r, levels, f, to);
   }
-  if (!r.samples.empty()) put_samples(r, options, f);
+  if (options.mean_only) put_mean(r, f, to);
+  if (options.keep_samples && !options.mean_only) put_samples(r, f);
   if (options.keep_parameters) put_parameters(r, f);
-  put_covariates(job, f);
-  check_finite(f);
+  put_covariates(job, to);
+  check_finite(f, to);
 }
 
-void ForecastWriter::put_samples(const SeriesResults& r, const ForecastOptions& options,
-                                 Forecast& f) const {
-  if (!options.mean_only && !options.keep_samples) return;
-  float* const all = options.mean_only ? f.mean.data() : f.samples.data();
-  const std::size_t count = options.mean_only ? 1 : f.num_samples;
+/// Its one trajectory.
+void ForecastWriter::put_mean(const SeriesResults& r, const Forecast& f,
+                              const StatisticsTarget& to) {
+  for (std::size_t v = 0; v < f.variates; ++v) {
+    for (std::size_t t = 0; t < f.horizon; ++t) {
+      to.mean[v * to.variate + t] = r.samples[(v * r.horizon + t) * r.trajectories];
+    }
+  }
+}
+
+void ForecastWriter::put_samples(const SeriesResults& r, Forecast& f) {
   const std::size_t cells = f.variates * f.horizon;
   for (std::size_t v = 0; v < f.variates; ++v) {
     for (std::size_t t = 0; t < f.horizon; ++t) {
       const float* const from = r.samples.data() + (v * r.horizon + t) * r.trajectories;
-      for (std::size_t n = 0; n < count; ++n) all[n * cells + v * f.horizon + t] = from[n];
+      for (std::size_t n = 0; n < f.num_samples; ++n) {
+        f.samples[n * cells + v * f.horizon + t] = from[n];
+      }
     }
   }
 }
@@ -198,7 +255,7 @@ void ForecastWriter::put_parameters(const SeriesResults& r, Forecast& f) const {
 }
 
 void ForecastWriter::exact_from_parameters(const SeriesResults& r, const AskedLevels& levels,
-                                           Forecast& f) {
+                                           const Forecast& f, const StatisticsTarget& to) {
   const std::size_t k = components_;
   if (wide_.size() != 4 * k) mixture_ = Mixture(k);
   wide_.resize(4 * k);
@@ -219,13 +276,13 @@ void ForecastWriter::exact_from_parameters(const SeriesResults& r, const AskedLe
       for (std::size_t i = 0; i < found_.size(); ++i) {
         step_[2 + i] = static_cast<float>(found_[i] * scale + loc);
       }
-      put_step(levels, f, v * f.horizon + t, step_, true);
+      put_step(levels, to, v * to.variate + t, step_, true);
     }
   }
 }
 
 void ForecastWriter::sampled_from_samples(const SeriesResults& r, const AskedLevels& levels,
-                                          Forecast& f) {
+                                          const Forecast& f, const StatisticsTarget& to) {
   column_.resize(f.num_samples);
   step_.resize(2 + levels.wide.size());
   for (std::size_t v = 0; v < f.variates; ++v) {
@@ -238,40 +295,50 @@ void ForecastWriter::sampled_from_samples(const SeriesResults& r, const AskedLev
       for (std::size_t i = 0; i < levels.wide.size(); ++i) {
         step_[2 + i] = interpolated_quantile(sorted, static_cast<float>(levels.wide[i]));
       }
-      put_step(levels, f, v * f.horizon + t, step_, false);
+      put_step(levels, to, v * to.variate + t, step_, false);
     }
   }
 }
 
 /// Known covariates are what they are, at every level (spec A11.3).
-void ForecastWriter::put_covariates(const ForecastJob& job, Forecast& f) {
+void ForecastWriter::put_covariates(const ForecastJob& job, const StatisticsTarget& to) {
   const Series& series = *job.series;
   if (series.future_exogenous.empty()) return;
-  const std::size_t cells = f.variates * f.horizon;
-  const std::size_t first = (f.variates - series.exogenous) * f.horizon;
-  for (std::size_t i = 0; i < series.exogenous * f.horizon; ++i) {
-    const float value = series.future_exogenous[i];
-    f.mean[first + i] = value;
-    if (job.options->mean_only) continue;
-    f.median[first + i] = value;
-    f.std[first + i] = 0.0F;
-    for (std::size_t level = 0; level < f.levels.size(); ++level) {
-      f.quantiles[level * cells + first + i] = value;
+  const std::size_t horizon = job.options->horizon;
+  const std::size_t first = series.variates - series.exogenous;
+  for (std::size_t e = 0; e < series.exogenous; ++e) {
+    for (std::size_t t = 0; t < horizon; ++t) {
+      const float value = series.future_exogenous[e * horizon + t];
+      const std::size_t cell = (first + e) * to.variate + t;
+      for (float* const part : {to.mean, to.median}) {
+        if (part != nullptr) part[cell] = value;
+      }
+      if (to.std != nullptr) to.std[cell] = 0.0F;
+      for (std::size_t level = 0; level < to.levels; ++level) {
+        to.quantiles[level * to.level + cell] = value;
+      }
     }
   }
 }
 
-void ForecastWriter::check_finite(const Forecast& f) {
-  for (const std::vector<float>* part : {&f.mean, &f.median, &f.quantiles}) {
-    const auto bad =
-        std::find_if(part->begin(), part->end(), [](float x) { return !std::isfinite(x); });
-    if (bad == part->end()) continue;
-    const auto cell = static_cast<std::size_t>(bad - part->begin()) % f.mean.size();
+void ForecastWriter::check_finite(const Forecast& f, const StatisticsTarget& from) {
+  const auto check = [&](const float* row, std::size_t variate) {
+    if (row == nullptr) return;
+    row += variate * from.variate;
+    const float* const bad =
+        std::find_if(row, row + f.horizon, [](float x) { return !std::isfinite(x); });
+    if (bad == row + f.horizon) return;
     throw Error(ExitStatus::internal, "nonfinite_forecast",
-                fmt::format("variate {}, step {} is not a finite number", cell / f.horizon,
-                            cell % f.horizon),
+                fmt::format("variate {}, step {} is not a finite number", variate, bad - row),
                 fmt::format("series '{}'", f.id),
                 "values near the float32 limit cannot be forecast; rescale them");
+  };
+  for (std::size_t v = 0; v < f.variates; ++v) {
+    check(from.mean, v);
+    check(from.median, v);
+    for (std::size_t level = 0; level < from.levels; ++level) {
+      check(from.quantiles + level * from.level, v);
+    }
   }
 }
 

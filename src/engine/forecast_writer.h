@@ -18,6 +18,7 @@ struct ForecastJob {
   const Series* series = nullptr;
   const ForecastOptions* options = nullptr;
   Forecast* out = nullptr;
+  std::span<float> array = {};  // takes the place of the vectors of statistics in `out`
 };
 
 /// As ForecastOptions::progress.
@@ -27,8 +28,19 @@ using Progress = std::function<bool(std::size_t done, std::size_t total)>;
 struct AskedLevels {
   const ForecastOptions* options = nullptr;
   std::vector<double> asked;  // ascending, each once
-  std::vector<double> wide;   // the same, with the median in its place
-  std::size_t median_at = 0;  // of `wide`
+  std::vector<double> wide;   // the same, with the median in its place where it is selected
+  std::size_t median_at = 0;  // of `wide`; its size: there is none
+};
+
+/// Where the statistics of a series go; null: nowhere. Each is [V][H] with a distance from variate
+/// to variate, quantiles also from level to level.
+struct StatisticsTarget {
+  float* mean = nullptr;
+  float* median = nullptr;
+  float* std = nullptr;
+  float* quantiles = nullptr;
+  std::size_t variate = 0, level = 0;
+  std::size_t levels = 0;
 };
 
 class ForecastWriter final : public ResultSink {
@@ -56,14 +68,18 @@ class ForecastWriter final : public ResultSink {
   [[nodiscard]] static bool exact(const ForecastOptions& options);
   [[nodiscard]] bool exact_on_host() const;
   void prepare(const ForecastJob& job, const AskedLevels& levels) const;
-  void put_step(const AskedLevels& levels, Forecast& f, std::size_t cell,
-                std::span<const float> step, bool exact) const;
-  void put_samples(const SeriesResults& r, const ForecastOptions& options, Forecast& f) const;
+  [[nodiscard]] static StatisticsTarget target_of(const ForecastJob& job);
+  static void put_step(const AskedLevels& levels, const StatisticsTarget& to, std::size_t cell,
+                       std::span<const float> step, bool exact);
+  static void put_mean(const SeriesResults& r, const Forecast& f, const StatisticsTarget& to);
+  static void put_samples(const SeriesResults& r, Forecast& f);
   void put_parameters(const SeriesResults& r, Forecast& f) const;
-  void exact_from_parameters(const SeriesResults& r, const AskedLevels& levels, Forecast& f);
-  void sampled_from_samples(const SeriesResults& r, const AskedLevels& levels, Forecast& f);
-  static void put_covariates(const ForecastJob& job, Forecast& f);
-  static void check_finite(const Forecast& f);
+  void exact_from_parameters(const SeriesResults& r, const AskedLevels& levels, const Forecast& f,
+                             const StatisticsTarget& to);
+  void sampled_from_samples(const SeriesResults& r, const AskedLevels& levels, const Forecast& f,
+                            const StatisticsTarget& to);
+  static void put_covariates(const ForecastJob& job, const StatisticsTarget& to);
+  static void check_finite(const Forecast& f, const StatisticsTarget& from);
 
   const Network& net_;
   std::size_t components_;

@@ -226,10 +226,15 @@ struct Forecaster::Impl {
   void check_deterministic(std::span<const ForecastJob> given, const Progress& progress) {
     again.resize(given.size());
     std::vector<ForecastJob> twice(given.begin(), given.end());
-    for (std::size_t i = 0; i < twice.size(); ++i) twice[i].out = &again[i];
+    std::vector<std::vector<float>> arrays(given.size());
+    for (std::size_t i = 0; i < twice.size(); ++i) {
+      arrays[i].resize(given[i].array.size());
+      twice[i].out = &again[i];
+      twice[i].array = arrays[i];
+    }
     run(twice, progress);
     for (std::size_t i = 0; i < given.size(); ++i) {
-      if (same_bits(*given[i].out, again[i])) continue;
+      if (same_bits(*given[i].out, again[i]) && same_bits(given[i].array, arrays[i])) continue;
       throw Error(ExitStatus::internal, "not_deterministic",
                   "the same forecast computed twice has different bits",
                   fmt::format("series '{}'", given[i].series->id),
@@ -287,7 +292,8 @@ struct Forecaster::Impl {
   PlanCacheKey key;
   PlanEntry entry;  // what the cache knows about this model, as far as this process has seen
   std::uint64_t cache_loads = 0, autotune_runs = 0;
-  std::vector<Forecast> again;  // of check_deterministic
+  std::vector<Forecast> again;   // of check_deterministic
+  std::vector<Forecast> unused;  // where statistics go to an array
 };
 
 namespace {
@@ -355,6 +361,32 @@ void forecast_jobs(Forecaster& forecaster, std::span<const ForecastJob> jobs,
   std::swap(impl, cpu);
   impl->forecast(jobs, progress);
   retire(std::move(cpu));
+}
+
+void Forecaster::forecast(std::span<const Series> series, const ForecastOptions& options,
+                          std::span<float> out) {
+  check_alive(impl_);
+  check_options(options);
+  if (options.keep_samples || options.keep_parameters) {
+    throw Error(ExitStatus::usage, "invalid_output",
+                "samples and parameters have no place in an array of statistics", {},
+                "keep none, or take Forecasts");
+  }
+  std::size_t size = 0;
+  for (const Series& s : series) size += array_size(s.variates, options);
+  if (out.size() != size) {
+    throw Error(ExitStatus::usage, "invalid_output",
+                fmt::format("expected an array of {} numbers, found {}", size, out.size()));
+  }
+  impl_->check_ids(series);
+  impl_->unused.resize(series.size());
+  impl_->jobs.clear();
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    const std::size_t own = array_size(series[i].variates, options);
+    impl_->jobs.push_back({&series[i], &options, &impl_->unused[i], out.first(own)});
+    out = out.subspan(own);
+  }
+  forecast_jobs(*this, impl_->jobs, options.progress);
 }
 
 std::vector<Forecast> Forecaster::forecast(std::span<const Series> series,

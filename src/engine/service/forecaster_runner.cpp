@@ -44,6 +44,11 @@ void ForecasterRunner::check(const Request& request) const {
   check_options(request.options);
   check_series(request.series, model_.impl().net->patch(), request.options.align,
                request.options.horizon);
+  const std::size_t size = array_size(request.series.variates, request.options);
+  if (!request.out.empty() && request.out.size() != size) {
+    throw Error(ExitStatus::usage, "invalid_output",
+                fmt::format("expected an array of {} numbers, found {}", size, request.out.size()));
+  }
 }
 
 Estimate ForecasterRunner::estimate(const Request& request) const { return cost_.of(request); }
@@ -56,7 +61,8 @@ void ForecasterRunner::run(std::span<const Request* const> requests, std::span<O
                            const StopCheck& stop) {
   jobs_.clear();
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    jobs_.push_back({&requests[i]->series, &requests[i]->options, &outcomes[i].forecast});
+    jobs_.push_back(
+        {&requests[i]->series, &requests[i]->options, &outcomes[i].forecast, requests[i]->out});
   }
   forecast_jobs(forecaster_, jobs_, [&stop](std::size_t, std::size_t) { return !stop(); });
 }

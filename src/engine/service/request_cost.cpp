@@ -10,7 +10,7 @@ namespace {
 std::size_t forecast_bytes(const Request& request, std::int32_t components) {
   const ForecastOptions& o = request.options;
   const std::size_t cells = request.series.variates * o.horizon;
-  std::size_t bytes = cells * sizeof(float) * (3 + o.levels.size());
+  std::size_t bytes = cells * sizeof(float) * statistic_rows(o);
   if (o.keep_samples) bytes += cells * sizeof(float) * o.num_samples;
   if (o.keep_parameters) {
     bytes += cells * sizeof(double) * (4 * static_cast<std::size_t>(std::max(components, 1)) + 2);
