@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arrays.h"
+
+#include <fmt/format.h>
+
+#include "errors.h"
+
+namespace nb = nanobind;
+
+namespace toto::python {
+namespace {
+
+template <typename T>
+using View = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+FloatArray fields_of(const View<T>& view, nb::object owner) {
+  FloatArray out;
+  out.owner = std::move(owner);
+  out.data = view.data();
+  out.rank = view.ndim();
+  for (std::size_t i = 0; i < out.rank; ++i) out.shape[i] = view.shape(i);
+  return out;
+}
+
+// numpy.asarray and what stands around it (toto_cpp/_arrays.py).
+nb::object converted(const char* function, nb::handle given, const std::string& where) {
+  return nb::module_::import_("toto_cpp._arrays").attr(function)(given, where.c_str());
+}
+
+void check_rank(std::size_t rank, std::size_t max_rank, const std::string& where) {
+  if (rank >= 1 && rank <= max_rank) return;
+  refuse("invalid_input",
+         fmt::format("expected an array of 1 to {} axes, found {}", max_rank, rank), where,
+         "[T] is one series, [V, T] one of V variates, [N, V, T] a batch");
+}
+
+}  // namespace
+
+FloatArray float_array(nb::handle given, std::size_t max_rank, const std::string& where) {
+  View<float> view;
+  nb::object owner = nb::borrow(given);
+  // A list of numbers is no array, and asking for one would be slow.
+  if (PyList_Check(given.ptr()) || !nb::try_cast(given, view, false)) {
+    owner = converted("float32", given, where);
+    view = nb::cast<View<float>>(owner);
+  }
+  check_rank(view.ndim(), max_rank, where);
+  return fields_of(view, nb::make_tuple(owner, view));
+}
+
+MaskArray mask_array(nb::handle given, std::size_t size, const std::string& where) {
+  const nb::object owner = converted("mask", given, where);
+  const auto view = nb::cast<View<std::uint8_t>>(owner);
+  if (view.size() != size) {
+    refuse("invalid_input",
+           fmt::format("expected a mask of {} elements, found {}", size, view.size()), where,
+           "give one element for each value: 1 (or True) where it was observed");
+  }
+  return {owner, {view.data(), view.size()}};
+}
+
+GroupArray group_array(nb::handle given, const std::string& where) {
+  const nb::object owner = converted("int32", given, where);
+  const auto view = nb::cast<View<std::int32_t>>(owner);
+  return {owner, {view.data(), view.size()}};
+}
+
+bool is_array(nb::handle given) {
+  PyObject* const object = given.ptr();
+  if (PyList_Check(object) || PyTuple_Check(object)) {
+    if (PySequence_Size(object) <= 0) return false;
+    const nb::object first = nb::steal(PySequence_GetItem(object, 0));
+    return PyNumber_Check(first.ptr()) != 0 && PySequence_Check(first.ptr()) == 0;
+  }
+  return true;
+}
+
+}  // namespace toto::python

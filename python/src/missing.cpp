@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "missing.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+namespace toto::python {
+
+/// Looks at all of them, so that it looks at many at a time.
+bool has_nan(std::span<const float> values) {
+  std::uint32_t found = 0;
+  for (const float v : values) {
+    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(v) & 0x7FFFFFFFU;
+    found |= magnitude > 0x7F800000U ? 1U : 0U;
+  }
+  return found != 0;
+}
+
+void fill(std::span<float> values, std::span<std::uint8_t> mask, data::Missing missing,
+          std::string_view where) {
+  const std::size_t size = values.size();
+  const std::size_t none = size;
+  std::size_t last = none;  // the last observed step before i
+  for (std::size_t i = 0; i < size; ++i) {
+    if (!std::isnan(values[i])) {
+      last = i;
+      continue;
+    }
+    if (missing == data::Missing::error) {
+      throw Error(ExitStatus::bad_data, "missing_value", fmt::format("no value at step {}", i),
+                  where, "give missing=\"ffill\", \"linear\" or \"zero\"");
+    }
+    std::size_t end = i;  // the gap is [i, end)
+    while (end < size && std::isnan(values[end])) mask[end++] = 0;
+    const float before = last != none ? values[last] : 0.0F;
+    const float after = end < size ? values[end] : 0.0F;
+    const double slope = (double{after} - before) / static_cast<double>(end - i + 1);
+    for (std::size_t t = i; t < end; ++t) {
+      if (missing == data::Missing::zero || (last == none && end == size)) {
+        values[t] = 0.0F;
+      } else if (missing == data::Missing::linear && last != none && end < size) {
+        values[t] = static_cast<float>(before + slope * static_cast<double>(t - i + 1));
+      } else {
+        values[t] = last != none ? before : after;
+      }
+    }
+    i = end - 1;
+  }
+}
+
+}  // namespace toto::python

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "errors.h"
+
+namespace nb = nanobind;
+
+namespace toto::python {
+namespace {
+
+template <typename T>
+T choice(std::string_view given, std::initializer_list<std::pair<std::string_view, T>> words,
+         std::string_view where) {
+  std::string valid;
+  for (const auto& [word, value] : words) {
+    if (word == given) return value;
+    valid += (valid.empty() ? "" : ", ") + fmt::format("\"{}\"", word);
+  }
+  refuse("invalid_choice", fmt::format("expected {}, found \"{}\"", valid, given), where);
+}
+
+std::size_t whole(std::int64_t given, const char* code, const char* where) {
+  if (given >= 0) return static_cast<std::size_t>(given);
+  refuse(code, fmt::format("expected a number of at least 0, found {}", given), where);
+}
+
+}  // namespace
+
+void bind_options(nb::module_& module) {
+  nb::class_<Options>(module, "Options", "Options of a forecast, checked when it is computed.")
+      .def(
+          "__init__",
+          [](Options* self, std::int64_t horizon, std::vector<double> quantiles,
+             std::int64_t num_samples, bool keep_samples, bool keep_parameters, bool mean_only,
+             std::optional<std::int64_t> seed, const std::string& decode,
+             const std::string& quantiles_from, const std::string& align,
+             const std::string& missing, std::int64_t context, std::int64_t decode_block_size,
+             bool has_missing_values, std::int64_t scaler_fallback_min_obs,
+             double quantile_real_cap_k) {
+            Options own;
+            ForecastOptions& f = own.forecast;
+            f.horizon = whole(horizon, "invalid_horizon", "horizon");
+            std::sort(quantiles.begin(), quantiles.end());
+            quantiles.erase(std::unique(quantiles.begin(), quantiles.end()), quantiles.end());
+            f.levels = std::move(quantiles);
+            f.num_samples = whole(num_samples, "invalid_samples", "num_samples");
+            f.keep_samples = keep_samples;
+            f.keep_parameters = keep_parameters;
+            f.mean_only = mean_only;
+            own.seed_given = seed.has_value();
+            f.seed = whole(seed.value_or(0), "invalid_seed", "seed");
+            f.decode = choice<Decode>(
+                decode, {{"cached", Decode::cached}, {"uncached", Decode::uncached}}, "decode");
+            f.quantiles_from = choice<QuantilesFrom>(
+                quantiles_from,
+                {{"auto", QuantilesFrom::automatic}, {"samples", QuantilesFrom::samples}},
+                "quantiles_from");
+            f.align =
+                choice<Align>(align, {{"pad", Align::pad}, {"trim", Align::trim}}, "align");
+            own.missing = choice<data::Missing>(missing,
+                                                {{"ffill", data::Missing::ffill},
+                                                 {"linear", data::Missing::linear},
+                                                 {"zero", data::Missing::zero},
+                                                 {"error", data::Missing::error}},
+                                                "missing");
+            own.context = whole(context, "invalid_context", "context");
+            f.decoding.decode_block_size =
+                whole(decode_block_size, "invalid_block", "decode_block_size");
+            f.decoding.has_missing_values = has_missing_values;
+            f.decoding.scaler_fallback_min_obs =
+                whole(scaler_fallback_min_obs, "invalid_fallback", "scaler_fallback_min_obs");
+            f.decoding.quantile_real_cap_k = quantile_real_cap_k;
+            new (self) Options(std::move(own));
+          },
+          nb::arg("horizon"), nb::arg("quantiles"), nb::arg("num_samples"),
+          nb::arg("keep_samples"), nb::arg("keep_parameters"), nb::arg("mean_only"),
+          nb::arg("seed").none(), nb::arg("decode"), nb::arg("quantiles_from"), nb::arg("align"),
+          nb::arg("missing"), nb::arg("context"), nb::arg("decode_block_size"),
+          nb::arg("has_missing_values"), nb::arg("scaler_fallback_min_obs"),
+          nb::arg("quantile_real_cap_k"))
+      .def_prop_ro("horizon", [](const Options& own) { return own.forecast.horizon; });
+}
+
+}  // namespace toto::python

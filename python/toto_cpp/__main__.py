@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: ``toto`` and ``python -m toto_cpp`` run the program that is part of this package."""
+
+import os
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "toto")
+    os.execv(program, ["toto", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models: load one, forecast with it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any, Literal, overload
+
+from numpy.typing import NDArray
+
+from . import _core
+from ._errors import TotoError
+from .forecast import Forecast, ForecastBatch, wrap
+
+_SETTINGS = {
+    "preset", "mode", "device", "backend", "precision", "threads", "seed", "plan_cache_dir", "plan_cache", "max_plans",
+    "memory_limit", "log", "strict_counters", "deterministic_checks",
+}  # fmt: skip
+Progress = Callable[[int, int], "bool | None"]
+DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What a checkpoint is."""
+
+    name: str  #: what was asked for: a Hub id, a path, or "toto-nano"
+    folder: str
+    weight_files: list[str]
+    architecture: Literal["toto-1.0", "toto-2.0"]
+    synthetic: bool  #: made-up weights: forecasts mean nothing
+    patch_size: int  #: steps per token
+    embed_dim: int
+    num_layers: int
+    num_heads: int
+    mlp_hidden_dim: int
+    scaler: str
+    head: str
+    components: int
+    variate_labels: bool
+    parameters: int
+    file_bytes: int
+    stored_types: list[tuple[str, int]]
+    warnings: list[str]
+
+
+def make_options(
+    horizon: int,
+    quantiles: Sequence[float] = DECILES,
+    *,
+    num_samples: int = 256,
+    samples: bool = False,
+    parameters: bool = False,
+    mean_only: bool = False,
+    seed: int | None = None,
+    decode: str = "cached",
+    quantiles_from: str = "auto",
+    align: str = "pad",
+    missing: str = "ffill",
+    context: int = 4096,
+    decode_block_size: int = 0,
+    has_missing_values: bool = True,
+    scaler_fallback_min_obs: int = 0,
+    quantile_real_cap_k: float = 0.0,
+) -> _core.Options:
+    """Options of ``Model.forecast``, made once for many calls."""
+    return _core.Options(
+        horizon, quantiles, num_samples, samples, parameters, mean_only, seed, decode, quantiles_from,
+        align, missing, context, decode_block_size, has_missing_values, scaler_fallback_min_obs,
+        quantile_real_cap_k,
+    )  # fmt: skip
+
+
+class Model:
+    """A model in memory, with all that forecasts need. Safe to use from many threads: forecasts of one model take
+    turns, and ``Service`` computes those of many threads together.
+
+    After ``fork`` the child loads the model again when it first uses it. Pickling stores the path and the options,
+    never weights; a process that unpickles several loads one.
+
+    >>> import numpy as np, toto_cpp
+    >>> with toto_cpp.load() as model:
+    ...     model.forecast(np.sin(np.arange(512) / 8), 24).mean.shape
+    (24,)
+    """
+
+    def __init__(self, model: str | PathLike[str] | None = None, **options: Any) -> None:
+        """As ``toto_cpp.load``."""
+        self._args = (None if model is None else fspath(model), dict(sorted(options.items())))
+        flags = dict(options)
+        flags = {name: value for name, value in flags.items() if value is not None}
+        name, preset, seed = self._args[0], flags.pop("synthetic", None), int(flags.pop("synthetic_seed", 0))
+        hub_cache, strict = flags.pop("hub_cache", None), bool(flags.pop("strict", False))
+        unknown = sorted(flags.keys() - _SETTINGS)
+        if unknown:
+            raise TypeError(f"load() has no option {unknown[0]!r}; there are {', '.join(sorted(_SETTINGS))}")
+        log = flags.get("log")
+        if log is not None and not isinstance(log, str):
+            flags["log"] = ",".join(log)
+        self._core = _core.ModelHandle(name, preset, seed, None if hub_cache is None else fspath(hub_cache), strict, flags)
+        self._info: ModelInfo | None = None
+
+    @classmethod
+    def load(cls, model: str | PathLike[str] | None = None, **options: Any) -> Model:
+        """As ``toto_cpp.load``."""
+        return cls(model, **options)
+
+    @classmethod
+    def synthesise(cls, preset: str, seed: int = 0, **options: Any) -> Model:
+        """Made-up weights of a published size, for tests and benchmarks: "toto-open-base-1.0", "toto-2.0-4m",
+        "toto-2.0-22m", "toto-2.0-313m", "toto-2.0-1b" or "toto-2.0-2.5b". Its forecasts mean nothing."""
+        return cls(None, synthetic=preset, synthetic_seed=seed, **options)
+
+    @overload
+    def forecast(
+        self, inputs: Sequence[NDArray[Any]], horizon: int = ..., quantiles: Sequence[float] = ..., **options: Any
+    ) -> ForecastBatch: ...
+    @overload
+    def forecast(
+        self, inputs: Any, horizon: int = ..., quantiles: Sequence[float] = ..., **options: Any
+    ) -> Forecast | ForecastBatch: ...
+    def forecast(
+        self,
+        inputs: Any,
+        horizon: int = 64,
+        quantiles: Sequence[float] = DECILES,
+        *,
+        ids: Any = None,
+        mask: Any = None,
+        groups: Any = None,
+        covariates: Any = None,
+        exogenous: int = 0,
+        future_exogenous: Any = None,
+        progress: Progress | None = None,
+        num_samples: int = 256,
+        samples: bool = False,
+        parameters: bool = False,
+        mean_only: bool = False,
+        seed: int | None = None,
+        decode: str = "cached",
+        quantiles_from: str = "auto",
+        align: str = "pad",
+        missing: str = "ffill",
+        context: int = 4096,
+        decode_block_size: int = 0,
+        has_missing_values: bool = True,
+        scaler_fallback_min_obs: int = 0,
+        quantile_real_cap_k: float = 0.0,
+    ) -> Forecast | ForecastBatch:
+        """Forecasts one series or a batch.
+
+        ``inputs``: [T] is one series; [V, T] is one series of V variates that are forecast jointly; [N, V, T], or a
+        list of [T] and [V, T] of any lengths, is a batch. NumPy, lists of numbers, DLPack and buffers (torch, jax on
+        the CPU), columns of pandas and polars. float32 in C order is used where it lies; NaN means missing.
+
+        ``horizon``: steps, 1 to 100,000. ``quantiles``: levels between 0 and 1.
+
+        ``ids``: names, one for each series of a batch; "0", "1", ... by default. Random numbers are addressed by
+        (seed, id, variate, sample, step), so a series has the same forecast alone and in a batch.
+        ``mask``: as the values, True where observed. ``groups``: [V] or [V, T] whole numbers; variates attend to
+        each other within a group. ``covariates``: [E, T + horizon], known ahead. ``exogenous`` and
+        ``future_exogenous`` [E, horizon]: the last E variates are covariates in the model's own form. For a batch
+        each of these is a list with one element for each series.
+
+        ``progress``: called with units done and in all, some 50 times a second; returning False stops.
+        ``num_samples``: trajectories for the steps that are not exact; ``samples=True`` keeps them.
+        ``parameters=True`` keeps the mixture. ``mean_only``: one trajectory of means, nothing is drawn.
+        ``seed``: None is TOTO_SEED, else 0. ``decode``: "cached" or "uncached". ``quantiles_from``: "auto" or
+        "samples". ``align``: "pad" or "trim". ``missing``: what stands for NaN: "ffill", "linear", "zero" or "error".
+        ``context``: the last so many steps are looked at. The last four are Toto 2.0's, as in the official code.
+
+        Returns ``Forecast``, or ``ForecastBatch`` for a batch. Raises TotoError with the codes of docs/errors.md,
+        and KeyboardInterrupt on Ctrl-C.
+        """
+        chosen = _core.Options(
+            horizon, quantiles, num_samples, samples, parameters, mean_only, seed, decode, quantiles_from,
+            align, missing, context, decode_block_size, has_missing_values, scaler_fallback_min_obs,
+            quantile_real_cap_k,
+        )  # fmt: skip
+        return wrap(
+            self._core.forecast(
+                inputs, chosen, ids, mask, groups, covariates, exogenous, future_exogenous, progress
+            )
+        )
+
+    def warm_up(self, shapes: Sequence[tuple[int, ...]], **options: Any) -> None:
+        """Gets ready for shapes (context, horizon[, variates[, batch]]): their first forecast takes no longer than
+        the others."""
+        full = [(*shape, *(1, 1)[len(shape) - 2 :]) for shape in shapes]
+        self._core.warm_up(full, make_options(full[0][1] if full else 64, **options))
+
+    @property
+    def info(self) -> ModelInfo:
+        """What the checkpoint is."""
+        if self._info is None:
+            self._info = ModelInfo(**self._core.info())
+        return self._info
+
+    @property
+    def settings(self) -> dict[str, tuple[str, str]]:
+        """Every setting: its value and where it came from."""
+        return dict(self._core.settings())
+
+    @property
+    def counters(self) -> dict[str, Any]:
+        """What the machine did since the model was loaded."""
+        return dict(json.loads(self._core.counters()))
+
+    def close(self) -> None:
+        """Frees the memory. Forecasts that were made stay valid; all else is the error ``closed``."""
+        self._core.close()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        try:
+            info = self.info
+        except TotoError:
+            return "<toto_cpp.Model, closed>"
+        return f"<toto_cpp.Model {info.name!r}: {info.architecture}, {info.parameters / 1e6:.1f} M weights>"
+
+    def __reduce__(self) -> Any:
+        return _unpickle, self._args
+
+    # Data frames: toto_cpp/frames.py.
+
+    def predict_df(self, df: Any, **options: Any) -> Any:
+        """As ``toto_cpp.predict_df`` with this model."""
+        from .frames import predict_df
+
+        return predict_df(self, df, **options)
+
+    def forecast_df(self, df: Any, h: int, **options: Any) -> Any:
+        """As ``toto_cpp.forecast_df`` with this model."""
+        from .frames import forecast_df
+
+        return forecast_df(self, df, h, **options)
+
+    def cross_validation(self, df: Any, h: int, **options: Any) -> Any:
+        """As ``toto_cpp.cross_validation`` with this model."""
+        from .frames import cross_validation
+
+        return cross_validation(self, df, h, **options)
+
+    def detect_anomalies(self, df: Any, **options: Any) -> Any:
+        """As ``toto_cpp.detect_anomalies`` with this model."""
+        from .frames import detect_anomalies
+
+        return detect_anomalies(self, df, **options)
+
+
+def load(model: str | PathLike[str] | None = None, **options: Any) -> Model:
+    """Loads a model.
+
+    ``model``: a folder, a ``.safetensors`` file with ``config.json`` beside it, or a Hub id that is in the local
+    cache; None: TOTO_MODEL_ID, else toto-nano, which is part of this package. Nothing is downloaded.
+
+    Options, each None by default: ``preset`` ("production", "development", "validation"), ``mode`` ("eager",
+    "default", "reduce-overhead", "max-autotune"), ``device`` ("cpu", "cuda", "auto"), ``backend``, ``precision``
+    ("float32", "bfloat16", "tf32"), ``threads``, ``seed``, ``plan_cache_dir``, ``plan_cache`` ("prefer", "only",
+    "never"), ``max_plans``, ``memory_limit`` (bytes), ``log`` (topics), ``strict_counters``,
+    ``deterministic_checks``; ``hub_cache`` (folder), ``strict`` (unknown configuration keys are errors). What is
+    left open is taken from TOTO_* variables (docs/settings.md). Messages go to the logger "toto_cpp".
+
+    Raises TotoError: model_not_found (66), device_unavailable (69), and those of malformed files (65, 78).
+    """
+    return Model(model, **options)
+
+
+_cache: weakref.WeakValueDictionary[Any, Model] = weakref.WeakValueDictionary()
+_cache_lock = threading.Lock()
+
+
+def _unpickle(model: str | None, given: dict[str, Any]) -> Model:
+    key = (model, repr(given))
+    with _cache_lock:
+        found = _cache.get(key)
+        if found is None:
+            found = _cache[key] = Model(model, **given)
+        return found
