@@ -22,19 +22,11 @@ nb::object element(const nb::object& given, std::size_t index, std::size_t count
   const Py_ssize_t size = PyObject_Size(given.ptr());
   if (size < 0) nb::raise_python_error();
   if (static_cast<std::size_t>(size) != count) {
-    refuse("invalid_input", fmt::format("expected one for each of {} series, found {}", count, size),
-           name, "give a list with one element for each series");
+    refuse("invalid_input",
+           fmt::format("expected one for each of {} series, found {}", count, size), name,
+           "give a list with one element for each series");
   }
   return nb::steal(PySequence_GetItem(given.ptr(), static_cast<Py_ssize_t>(index)));
-}
-
-std::string text_of(nb::handle given) {
-  const nb::object text = nb::steal(PyObject_Str(given.ptr()));
-  if (!text.is_valid()) nb::raise_python_error();
-  Py_ssize_t size = 0;
-  const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
-  if (bytes == nullptr) nb::raise_python_error();
-  return {bytes, static_cast<std::size_t>(size)};
 }
 
 /// [E][steps + horizon] to the last variates of a series, as the command line makes them.
@@ -197,8 +189,8 @@ void Batch::add(const FloatArray& array, std::size_t rank, std::size_t offset, s
     }
   }
 
-  const nb::object future = element(extras.exogenous_futures, index, count_, single,
-                                    "future_exogenous");
+  const nb::object future =
+      element(extras.exogenous_futures, index, count_, single, "future_exogenous");
   if (!future.is_none()) {
     const FloatArray own = float_array(future, 2, where("future_exogenous"));
     owners_.push_back(own.owner);

@@ -18,9 +18,9 @@ namespace toto::python {
 
 /// Everything about series but their values, each None, one for all series, or one for each.
 struct SeriesExtras {
-  nanobind::object ids;     ///< names; None: "0", "1", ...
-  nanobind::object mask;    ///< as the values
-  nanobind::object groups;  ///< [V] or [V][T]
+  nanobind::object ids;                ///< names; None: "0", "1", ...
+  nanobind::object mask;               ///< as the values
+  nanobind::object groups;             ///< [V] or [V][T]
   nanobind::object covariates;         ///< [E][T + horizon], known ahead
   nanobind::object exogenous_futures;  ///< [E][horizon] in the model's own form
   std::size_t exogenous = 0;           ///< E, with the former: the last E variates of the values

@@ -18,6 +18,9 @@ void translate_errors();
 /// The same exception as an object, for futures.
 nanobind::object exception_of(const Error& error);
 
+/// str(given), in UTF-8.
+std::string text_of(nanobind::handle given);
+
 /// Throws Error (2).
 [[noreturn]] void refuse(std::string_view code, const std::string& message,
                          std::string_view where = {}, std::string_view remedy = {});

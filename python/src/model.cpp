@@ -18,6 +18,7 @@
 #include "load.h"
 #include "options.h"
 #include "result.h"
+#include "watched.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;  // NOLINT(google-build-using-namespace): "name"_a
@@ -36,9 +37,10 @@ std::int64_t now_ms() {
 constexpr std::int64_t kLookEveryMs = 20;
 
 /// Waits for the turn of a forecaster; Ctrl-C ends the wait. Without the GIL.
-void wait_for_turn(std::unique_lock<std::timed_mutex>& lock, Watcher& watcher) {
+void wait_for_turn(std::unique_lock<std::timed_mutex>& lock,
+                   const std::function<bool(std::size_t, std::size_t)>& go_on) {
   while (!lock.try_lock_for(std::chrono::milliseconds(kLookEveryMs))) {
-    if (!watcher(0, 0)) {
+    if (!go_on(0, 0)) {
       throw Error(ExitStatus::interrupted, "interrupted", "stopped while it waited for its turn");
     }
   }
@@ -58,39 +60,77 @@ SeriesExtras extras_of(const Options& options, nb::object ids, nb::object mask, 
   return extras;
 }
 
-Result forecast(ModelHandle& handle, nb::handle inputs, const Options& options,
-                                 nb::object ids, nb::object mask, nb::object groups,
-                                 nb::object covariates, std::int64_t exogenous, nb::object futures,
-                                 nb::object progress) {
-  const std::shared_ptr<ModelHandle::Loaded> loaded = handle.loaded();
-  const Batch batch(inputs,
-                    extras_of(options, std::move(ids), std::move(mask), std::move(groups),
-                              std::move(covariates), exogenous, std::move(futures)),
-                    loaded->model.info(), options.forecast.horizon);
-  ForecastOptions own = options.forecast;
-  if (!options.seed_given) own.seed = loaded->settings.seed.value;
-  Watcher watcher(std::move(progress));
-  own.progress = std::ref(watcher);
-  std::vector<Forecast> forecasts;
-  try {
-    const nb::gil_scoped_release free;
+/// Everything that one call needs, wherever it is computed.
+struct Call {
+  Call(std::shared_ptr<ModelHandle::Loaded> model, nb::handle inputs, const SeriesExtras& extras,
+       const Options& given, nb::object progress)
+      : loaded(std::move(model)),
+        batch(inputs, extras, loaded->model.info(), given.forecast.horizon),
+        options(given.forecast),
+        watcher(std::move(progress)) {
+    if (!given.seed_given) options.seed = loaded->settings.seed.value;
+    options.progress = [this](std::size_t done, std::size_t total) {
+      return !stopped && watcher(done, total);
+    };
+  }
+
+  /// Without the GIL.
+  void compute() {
     std::unique_lock lock(loaded->turn, std::defer_lock);
-    wait_for_turn(lock, watcher);
-    forecasts = loaded->forecaster.forecast(batch.series(), own);
+    wait_for_turn(lock, options.progress);
+    forecasts = loaded->forecaster.forecast(batch.series(), options);
+  }
+
+  /// Long enough for people to want it stopped: some tenths of a second, or more.
+  [[nodiscard]] bool takes_long() const {
+    constexpr double kOperations = 2e10;
+    double values = 0;
+    for (const Series& s : batch.series()) {
+      const std::size_t paths = options.mean_only ? 1 : options.num_samples;
+      values += static_cast<double>(s.variates * (s.steps + options.horizon * paths));
+    }
+    const ModelInfo& info = loaded->model.info();
+    return 2.0 * static_cast<double>(info.parameters) * values / info.patch_size > kOperations;
+  }
+
+  std::shared_ptr<ModelHandle::Loaded> loaded;
+  Batch batch;
+  ForecastOptions options;
+  Watcher watcher;
+  std::atomic<bool> stopped = false;
+  std::vector<Forecast> forecasts;
+};
+
+Result forecast(ModelHandle& handle, nb::handle inputs, const Options& options, nb::object ids,
+                nb::object mask, nb::object groups, nb::object covariates, std::int64_t exogenous,
+                nb::object futures, nb::object progress) {
+  const auto call =
+      std::make_shared<Call>(handle.loaded(), inputs,
+                             extras_of(options, std::move(ids), std::move(mask), std::move(groups),
+                                       std::move(covariates), exogenous, std::move(futures)),
+                             options, std::move(progress));
+  try {
+    if (call->takes_long()) {
+      run_watched([call] { call->compute(); }, [&call] { call->stopped = true; });
+    } else {
+      const nb::gil_scoped_release free;
+      call->compute();
+    }
   } catch (const Error&) {
-    watcher.rethrow();
+    call->watcher.rethrow();
     throw;
   }
   std::vector<std::string> names;
-  names.reserve(batch.series().size());
-  for (const Series& s : batch.series()) names.emplace_back(s.id);
-  return {std::move(forecasts), std::move(names), batch.targets(), batch.rank(),
-          batch.univariate()};
+  names.reserve(call->batch.series().size());
+  for (const Series& s : call->batch.series()) names.emplace_back(s.id);
+  return {std::move(call->forecasts), std::move(names), call->batch.targets(), call->batch.rank(),
+          call->batch.univariate()};
 }
 
-void warm_up(ModelHandle& handle, const std::vector<std::tuple<std::size_t, std::size_t,
-                                                               std::size_t, std::size_t>>& given,
-             const Options& options) {
+void warm_up(
+    ModelHandle& handle,
+    const std::vector<std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>>& given,
+    const Options& options) {
   const auto loaded = handle.loaded();
   std::vector<WarmupShape> shapes;
   for (const auto& [context, horizon, variates, batch] : given) {
@@ -103,7 +143,7 @@ void warm_up(ModelHandle& handle, const std::vector<std::tuple<std::size_t, std:
   try {
     const nb::gil_scoped_release free;
     std::unique_lock lock(loaded->turn, std::defer_lock);
-    wait_for_turn(lock, watcher);
+    wait_for_turn(lock, own.progress);
     loaded->forecaster.warm_up(shapes, own);
   } catch (const Error&) {
     watcher.rethrow();
@@ -156,8 +196,7 @@ Recipe recipe_of(const std::optional<std::string>& model, const std::optional<st
   recipe.strict = strict;
   SettingsFlags& f = recipe.flags;
   const auto text = [&](const char* name) {
-    return flags.contains(name) ? std::optional(nb::cast<std::string>(nb::str(flags[name])))
-                                : std::nullopt;
+    return flags.contains(name) ? std::optional(text_of(flags[name])) : std::nullopt;
   };
   f.preset = text("preset");
   f.mode = text("mode");
@@ -222,7 +261,6 @@ std::shared_ptr<ModelHandle::Loaded> ModelHandle::load() const {
                                   forecaster_options_of(settings));
 }
 
-
 std::shared_ptr<ModelHandle::Loaded> ModelHandle::loaded() {
   if (!loaded_) refuse("closed", "this model was closed", "Model", "load it again");
   if (generation_ != fork_generation()) {
@@ -245,8 +283,8 @@ void bind_model(nb::module_& module) {
             const nb::gil_scoped_release free;
             new (self) ModelHandle(std::move(recipe));
           },
-          "model"_a.none(), "preset"_a.none(), "synthetic_seed"_a, "hub_cache"_a.none(),
-          "strict"_a, "flags"_a)
+          "model"_a.none(), "preset"_a.none(), "synthetic_seed"_a, "hub_cache"_a.none(), "strict"_a,
+          "flags"_a)
       .def("forecast", &forecast, "inputs"_a, "options"_a, "ids"_a.none(), "mask"_a.none(),
            "groups"_a.none(), "covariates"_a.none(), "exogenous"_a, "future_exogenous"_a.none(),
            "progress"_a.none())
@@ -261,6 +299,7 @@ void bind_model(nb::module_& module) {
              return to_json(loaded->forecaster.counters());
            })
       .def("close", &ModelHandle::close);
+  module.def("wait_for_watched", &wait_for_watched);
   module.def("cuda_unavailable", &cuda_unavailable,
              "Why no GPU can be used here; empty where one can.");
 }

@@ -19,8 +19,8 @@ namespace toto::python {
 
 /// How a model is loaded, as it was asked for.
 struct Recipe {
-  std::string model;      ///< as ModelQuery::model
-  std::string preset;     ///< of synthetic weights, instead of a model; empty: none
+  std::string model;   ///< as ModelQuery::model
+  std::string preset;  ///< of synthetic weights, instead of a model; empty: none
   std::uint64_t synthetic_seed = 0;
   std::string hub_cache;
   bool strict = false;

@@ -61,8 +61,7 @@ void bind_options(nb::module_& module) {
                 quantiles_from,
                 {{"auto", QuantilesFrom::automatic}, {"samples", QuantilesFrom::samples}},
                 "quantiles_from");
-            f.align =
-                choice<Align>(align, {{"pad", Align::pad}, {"trim", Align::trim}}, "align");
+            f.align = choice<Align>(align, {{"pad", Align::pad}, {"trim", Align::trim}}, "align");
             own.missing = choice<data::Missing>(missing,
                                                 {{"ffill", data::Missing::ffill},
                                                  {"linear", data::Missing::linear},
@@ -78,12 +77,11 @@ void bind_options(nb::module_& module) {
             f.decoding.quantile_real_cap_k = quantile_real_cap_k;
             new (self) Options(std::move(own));
           },
-          nb::arg("horizon"), nb::arg("quantiles"), nb::arg("num_samples"),
-          nb::arg("keep_samples"), nb::arg("keep_parameters"), nb::arg("mean_only"),
-          nb::arg("seed").none(), nb::arg("decode"), nb::arg("quantiles_from"), nb::arg("align"),
-          nb::arg("missing"), nb::arg("context"), nb::arg("decode_block_size"),
-          nb::arg("has_missing_values"), nb::arg("scaler_fallback_min_obs"),
-          nb::arg("quantile_real_cap_k"))
+          nb::arg("horizon"), nb::arg("quantiles"), nb::arg("num_samples"), nb::arg("keep_samples"),
+          nb::arg("keep_parameters"), nb::arg("mean_only"), nb::arg("seed").none(),
+          nb::arg("decode"), nb::arg("quantiles_from"), nb::arg("align"), nb::arg("missing"),
+          nb::arg("context"), nb::arg("decode_block_size"), nb::arg("has_missing_values"),
+          nb::arg("scaler_fallback_min_obs"), nb::arg("quantile_real_cap_k"))
       .def_prop_ro("horizon", [](const Options& own) { return own.forecast.horizon; });
 }
 

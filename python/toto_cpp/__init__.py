@@ -11,8 +11,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import atexit
+from typing import TYPE_CHECKING, Any
 
+from . import _core
 from ._core import __version__
 from ._errors import (
     CancelledError,
@@ -29,6 +31,13 @@ from ._errors import (
 )
 from .forecast import Forecast, ForecastBatch
 from .model import Model, ModelInfo, load
+
+if TYPE_CHECKING:
+    from .evaluation import Backtest, backtest
+    from .frames import cross_validation, detect_anomalies, forecast_df, predict_df
+    from .service import Future, Service
+
+atexit.register(_core.wait_for_watched)
 
 #: Found when they are first asked for, so that importing toto_cpp stays quick.
 _LATER = {
