@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "toto/log.hpp"
 #include "toto/model.hpp"
 #include "toto/settings.hpp"
 
@@ -100,7 +102,7 @@ struct ForecastOptions {
   std::size_t num_samples = 256;                                               ///< 1 to 65,536
   std::vector<double> levels = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};  ///< in (0, 1)
   Select select;
-  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> seed = {};  ///< empty: that of the forecaster
   Decode decode = Decode::cached;
   QuantilesFrom quantiles_from = QuantilesFrom::automatic;
   Align align = Align::pad;
@@ -116,21 +118,23 @@ struct ForecastOptions {
 struct ForecasterOptions {
   std::uint64_t memory_limit = 0;  ///< bytes of working memory, weights excluded; 0: no limit.
                                    ///< Batches are split to fit, with the same bits
-  std::size_t max_plans = 256;     ///< the least recently used goes first
-  /// Called with one line for each plan built, evicted or split, each kernel tuned, each entry of
-  /// the plan cache used.
-  std::function<void(std::string_view)> plan_log;
-  /// Called with one line for what is not as it was asked to be, but does no harm to a result.
-  std::function<void(std::string_view)> warning;
+  /// Plans kept in memory; the least recently used goes first. 0: TOTO_MAX_PLANS, then 256.
+  std::size_t max_plans = 0;
+  /// Of forecasts that name none. Empty: TOTO_SEED, then 0.
+  std::optional<std::uint64_t> seed = {};
+  /// Plans, graphs, the plan cache and memory as they change, and what is not as it was asked to
+  /// be (toto/log.hpp). Empty: as LoadOptions::log.
+  LogSink log = {};
   /// The plan cache on disk (docs/settings.md): what `max-autotune` measured is used again, and the
-  /// shapes that were planned are remembered (known_shapes). Empty: none.
-  std::string plan_cache_dir;
+  /// shapes that were planned are remembered (known_shapes). Empty: TOTO_PLAN_CACHE_DIR, then none.
+  std::string plan_cache_dir = {};
   CachePolicy plan_cache = CachePolicy::prefer;
   /// After warm_up(), a forecast that builds a plan, allocates, or does not run as it was captured
-  /// is reported to `warning`, with the reason.
+  /// is a warning to `log`, with the reason.
   bool strict_counters = false;
   /// Every forecast is computed twice; other bits the second time are Error (70) not_deterministic.
   bool deterministic_checks = false;
+  Environment environment = Environment::obeyed;  ///< what may fill in what is left open
 };
 
 /// What the machine did. Counts since the forecaster was made; times in seconds.
@@ -140,12 +144,15 @@ struct Counters {
   std::uint64_t plan_builds = 0;
   std::uint64_t plan_hits = 0;
   std::uint64_t plan_evictions = 0;
-  double build_seconds = 0;
+  double plan_seconds = 0;         ///< building plans
+  double capture_seconds = 0;      ///< capturing graphs
+  double autotune_seconds = 0;     ///< measuring kernels (max-autotune)
+  double load_seconds = 0;         ///< loading the model
   std::uint64_t allocations = 0;   ///< of working memory, by plans
   std::uint64_t splits = 0;        ///< batches halved because memory did not suffice
   std::uint64_t thread_parks = 0;  ///< a worker gave up waiting for work and slept
   std::uint64_t host_reads = 0;    ///< times the host waited for a device inside a forecast
-  std::uint64_t graph_captures = 0, graph_replays = 0, graph_splits = 0, graph_fallbacks = 0;
+  std::uint64_t graph_captures = 0, graph_replays = 0, graph_fallbacks = 0;
   std::uint64_t graph_launches = 0;  ///< kernels in the graph of the last call
   double device_seconds = 0;         ///< graphs, by the device's clock, where a forecast asked for
                                      ///< it (ForecastOptions::time_device)
@@ -201,6 +208,8 @@ struct ForecastJob;
 /// One that has been moved from can be destroyed or assigned to, and nothing else.
 class Forecaster {
  public:
+  /// Throws Error for variables of the environment that hold nonsense: invalid_setting,
+  /// invalid_seed (78); plan_cache_miss (78).
   explicit Forecaster(Model model, const ForecasterOptions& options = {});
   ~Forecaster();
   Forecaster(Forecaster&&) noexcept;

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "toto/error.hpp"
+#include "toto/log.hpp"
 
 #pragma GCC visibility push(default)
 namespace toto {
@@ -42,6 +44,12 @@ struct ModelInfo {
   std::vector<std::string> warnings;  ///< unknown configuration keys and the like
 };
 
+/// Whether variables of the environment fill in what a program leaves open (docs/settings.md).
+enum class Environment {
+  obeyed,   ///< TOTO_* variables are read; one that holds nonsense is Error (78) and is named
+  ignored,  ///< only what the program says, then what is built in
+};
+
 /// Where models are looked for. Empty fields fall back to the environment.
 struct ModelQuery {
   std::string model;  ///< folder, .safetensors file with config.json beside it, or Hub id
@@ -49,6 +57,7 @@ struct ModelQuery {
   std::string hub_cache = {};  ///< empty: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, $HF_HOME/hub,
                                ///< $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub
   bool strict = false;         ///< unknown configuration keys are errors
+  Environment environment = Environment::obeyed;  ///< of TOTO_MODEL_ID; `ignored`: it is not read
 };
 
 /// Arithmetic of the network. The scaler always works in float64; norms, softmax, rotary embedding,
@@ -70,18 +79,50 @@ enum class Mode {
   max_autotune,     ///< "max-autotune": and kernel parameters are chosen by measurement
 };
 
+/// Where a model computes.
+enum class Device {
+  cpu,
+  cuda,       ///< an error where it cannot be had
+  automatic,  ///< cuda where it can be had, with else_cpu; otherwise the CPU, with a warning
+};
+
+/// How a model is loaded. What is left open is taken from TOTO_* variables, then from what is built
+/// in, unless `environment` says otherwise; TOTO_DISABLE_COMPILE=1 makes the mode eager even where
+/// the program names another (docs/settings.md).
 struct LoadOptions {
-  std::string backend = "cpu";  ///< "cpu", "cuda", or "reference": plain loops, slow
+  /// Empty: TOTO_COMPILE_BACKEND, then the CPU.
+  std::optional<Device> device = {};
+  /// The implementation by name, whatever `device` says: "cpu", "cuda", or "reference" (plain
+  /// loops, slow). Empty: that of the device; on a CPU "cpu", for float64 "reference".
+  std::string backend = {};
   Precision precision = Precision::float32;
-  int threads = 0;  ///< of the cpu backend; 0: one for each available core
-  std::string isa;  ///< instruction set by name, for tests; empty: the best of this machine
-  Mode mode = Mode::reduce_overhead;
+  /// Of the cpu backend. 0: TOTO_NUM_THREADS, then one for each available core.
+  int threads = 0;
+  std::string isa = {};  ///< instruction set by name, for tests; empty: the best of this machine
+  /// Empty: TOTO_COMPILE_MODE and its like, then reduce_overhead.
+  std::optional<Mode> mode = {};
   /// Of "cuda": where the memory of the device does not suffice, for the weights or for a forecast,
-  /// the cpu backend goes on, and says so to `warning` or to ForecasterOptions::warning. Otherwise
-  /// it is Error (70) out_of_memory.
+  /// the cpu backend goes on, with a warning to `log` or to ForecasterOptions::log. Otherwise it is
+  /// Error (70) out_of_memory.
   bool else_cpu = false;
-  /// Called with one line for what is not as it was asked to be.
-  std::function<void(std::string_view)> warning = {};
+  /// Where the model computes, and what is not as it was asked to be. Empty: nothing is said,
+  /// unless TOTO_LOG names topics; they are then written to standard error, and so are warnings.
+  LogSink log = {};
+  Environment environment = Environment::obeyed;
+};
+
+/// The same options with nothing left open: what Model::load does with them. The environment has
+/// been read and the device chosen. Throws Error as Model::load does for variables and devices.
+LoadOptions complete(const LoadOptions& options);
+
+/// How a model in memory runs: what its forecasts depend on besides the request.
+struct LoadReport {
+  Mode mode = Mode::reduce_overhead;
+  Precision precision = Precision::float32;
+  std::string device;   ///< "cpu", "cuda", "reference"
+  std::string isa;      ///< instruction set, or the generation of the device
+  std::string weights;  ///< a hash of the weights
+  double seconds = 0;   ///< that loading took
 };
 
 /// A model in memory: immutable, shared, safe to use from many threads. One that was moved from can
@@ -90,7 +131,8 @@ class Model {
  public:
   /// Resolves, checks and loads. Throws Error: model_not_found / shard_not_found (66), and for
   /// malformed files the codes of docs/errors.md (65, 78); device_unavailable (69) and
-  /// out_of_memory (70) of the cuda backend.
+  /// out_of_memory (70) of the cuda backend; for variables of the environment the codes of
+  /// resolve_settings (78).
   static Model load(const ModelQuery& query, const LoadOptions& options = {});
   /// Hash weights in memory (docs/verification.md), for tests and benchmarks. `preset`:
   /// "toto-open-base-1.0", "toto-2.0-4m", "toto-2.0-22m", "toto-2.0-313m", "toto-2.0-1b" or
@@ -99,6 +141,7 @@ class Model {
                           const LoadOptions& options = {});
 
   [[nodiscard]] const ModelInfo& info() const;
+  [[nodiscard]] LoadReport loaded() const;
 
   struct [[gnu::visibility("hidden")]] Impl;
   explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}

@@ -5,19 +5,21 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "toto/log.hpp"
 #include "toto/model.hpp"
 
 #pragma GCC visibility push(default)
 namespace toto {
 
-enum class Device { cpu, cuda, automatic };
+struct ForecasterOptions;
+struct ForecastOptions;
 
 /// What is done with plans kept on disk.
 enum class CachePolicy {
@@ -31,10 +33,13 @@ enum class Preset { production, development, validation };
 
 /// What is logged as it happens.
 struct LogCategories {
-  bool plans = false;   ///< plans built, with the reason, and evicted
-  bool graphs = false;  ///< captures, splits and fallbacks
-  bool cache = false;   ///< the plan cache on disk
-  bool memory = false;  ///< sizes of arenas, batches split to fit
+  bool plans = false;     ///< plans built, with the reason, and evicted
+  bool graphs = false;    ///< captures, splits and fallbacks
+  bool cache = false;     ///< the plan cache on disk
+  bool memory = false;    ///< sizes of arenas, batches split to fit
+  bool device = false;    ///< where a model computes
+  bool settings = false;  ///< variables that mean something else here
+  [[nodiscard]] bool has(Topic topic) const;
   bool operator==(const LogCategories&) const = default;
 };
 
@@ -52,6 +57,22 @@ struct Setting {
   Origin origin;
 };
 
+/// Variables by name, as an environment holds them. An empty value counts as unset.
+using Variables = std::map<std::string, std::string, std::less<>>;
+/// Those of the process, now.
+Variables process_variables();
+
+/// A variable that is set, and what it means here: one of PyTorch's, or a TOTO_* name that nothing
+/// reads.
+struct VariableNote {
+  std::string name, value;
+  std::string meaning;  ///< one line that names the variable
+  Severity severity = Severity::info;
+};
+/// Sorted by name. None for a variable that is read and means here what it says.
+std::vector<VariableNote> explain(const Variables& variables);
+
+/// How forecasts are run: every value, and where it came from.
 struct Settings {
   Setting<std::optional<Preset>> preset;
   Setting<Mode> mode;
@@ -68,7 +89,25 @@ struct Settings {
   Setting<LogCategories> log;
   Setting<bool> strict_counters;       ///< what should be 0 after warm-up and is not, is told
   Setting<bool> deterministic_checks;  ///< the checks of the `validation` preset
+
+  /// From TOTO_* variables, then what is built in; errors as resolve_settings.
+  static Settings from_environment(const Variables& variables = process_variables());
+  /// What is built in, whatever the environment says.
+  static Settings built_in() { return from_environment({}); }
+
+  /// Takes over every setting that the options have, and closes them to the environment. A `log`
+  /// that is empty becomes log_to_stderr(log). The first chooses the device. Throws Error:
+  /// device_unavailable (69); unsupported_precision, conflicting_flags (2 where a flag asked for
+  /// the device, 78 where a variable did).
+  void apply(LoadOptions& options) const;
+  void apply(ModelQuery& query) const;
+  void apply(ForecasterOptions& options) const;
+  void apply(ForecastOptions& options) const;
 };
+
+/// A sink that writes "toto: ..." lines to standard error: every warning, and infos of these
+/// topics. Empty where no topic is asked for.
+LogSink log_to_stderr(const LogCategories& topics);
 
 /// Flags as they were typed; nothing where a flag was not given.
 struct SettingsFlags {
@@ -90,18 +129,16 @@ struct SettingsFlags {
   std::optional<bool> deterministic_checks;
 };
 
-/// The value of a variable; nothing where it is unset.
-using EnvironmentLookup = std::function<std::optional<std::string>(const char* name)>;
-
 /// Flag > environment > preset > built-in; TOTO_DISABLE_COMPILE=1 makes the mode `eager` whatever
 /// the others say. An empty variable counts as unset, and a value that another one outranks is not
-/// looked at. `environment` empty: that of the process.
+/// looked at. Values that only PyTorch knows (TOTO_COMPILE_BACKEND=inductor) choose nothing, and
+/// explain() says so.
 ///
 /// Throws Error: unknown_mode, unknown_device, unknown_backend, unknown_dtype, invalid_threads,
 /// invalid_seed, invalid_setting; exit status 2 for a flag and 78 for a variable. The message names
 /// flag or variable, what was found and what is valid.
 Settings resolve_settings(const SettingsFlags& flags = {},
-                          const EnvironmentLookup& environment = {});
+                          const Variables& variables = process_variables());
 
 /// The environment variables that are read here, sorted; TORCH_COMPILE_MODE is not among them.
 std::span<const std::string_view> setting_variables();

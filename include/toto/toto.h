@@ -135,8 +135,8 @@ typedef struct toto_forecaster toto_forecaster;
 typedef struct toto_forecaster_options {
   size_t struct_size;
   uint64_t memory_limit;         ///< bytes of working memory, weights excluded; 0: no limit
-  size_t max_plans;              ///< 0: 256
-  const char* plan_cache_dir;    ///< docs/settings.md; NULL: no plans are kept on disk
+  size_t max_plans;              ///< 0: TOTO_MAX_PLANS, then 256
+  const char* plan_cache_dir;    ///< docs/settings.md; NULL: TOTO_PLAN_CACHE_DIR, then none
   const char* plan_cache;        ///< "prefer", "only" or "never"; NULL: "prefer"
   int32_t strict_counters;       ///< 1: `warning` is told what is built or allocated after warm-up
   int32_t deterministic_checks;  ///< 1: computes twice; other bits are not_deterministic (70)

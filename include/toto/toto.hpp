@@ -10,6 +10,7 @@
 
 #include "toto/error.hpp"           // IWYU pragma: export
 #include "toto/forecast.hpp"        // IWYU pragma: export
+#include "toto/log.hpp"             // IWYU pragma: export
 #include "toto/model.hpp"           // IWYU pragma: export
 #include "toto/service.hpp"         // IWYU pragma: export
 #include "toto/settings.hpp"        // IWYU pragma: export

@@ -20,18 +20,16 @@ namespace {
 ForecasterOptions own_options(const toto_forecaster_options& given) {
   ForecasterOptions options;
   options.memory_limit = given.memory_limit;
-  if (given.max_plans > 0) options.max_plans = given.max_plans;
+  options.max_plans = given.max_plans;
   options.plan_cache_dir = text(given.plan_cache_dir);
   if (given.plan_cache != nullptr) {
     SettingsFlags flags;
     flags.plan_cache = given.plan_cache;
-    options.plan_cache =
-        settings_of(flags, [](const char*) { return std::nullopt; }).plan_cache.value;
+    options.plan_cache = settings_of(flags, {}).plan_cache.value;
   }
   options.strict_counters = given.strict_counters != 0;
   options.deterministic_checks = given.deterministic_checks != 0;
-  options.warning = lines_to(given.warning, given.user);
-  options.plan_log = lines_to(given.plan_log, given.user);
+  options.log = lines_to(given.warning, given.plan_log, given.user);
   return options;
 }
 

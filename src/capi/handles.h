@@ -3,13 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "toto/forecast.hpp"
+#include "toto/log.hpp"
 #include "toto/model.hpp"
 #include "toto/toto.h"
 
@@ -29,10 +28,14 @@ struct toto_forecast {
 
 namespace toto::capi {
 
-/// Lines to a callback of C. Empty where there is none.
-inline std::function<void(std::string_view)> lines_to(toto_message_fn callback, void* user) {
-  if (callback == nullptr) return {};
-  return [callback, user](std::string_view line) { callback(user, std::string(line).c_str()); };
+/// Messages to callbacks of C, warnings to one and the rest to the other. Empty where both are
+/// NULL.
+inline LogSink lines_to(toto_message_fn warning, toto_message_fn info, void* user) {
+  if (warning == nullptr && info == nullptr) return {};
+  return [warning, info, user](const LogEvent& event) {
+    const toto_message_fn callback = event.severity == Severity::warning ? warning : info;
+    if (callback != nullptr) callback(user, std::string(event.message).c_str());
+  };
 }
 
 }  // namespace toto::capi

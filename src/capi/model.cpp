@@ -16,34 +16,23 @@ std::optional<std::string> word_of(const char* given) {
   return given == nullptr ? std::nullopt : std::optional<std::string>(given);
 }
 
-/// Where the model is computed, and how. Throws device_unavailable.
-LoadOptions load_options(const toto_model_options& given) {
+toto::Model load(const toto_model_options& given) {
   SettingsFlags flags;
+  if (given.model != nullptr && *given.model != '\0') flags.model = given.model;
   flags.device = word_of(given.device);
   flags.backend = word_of(given.backend);
   flags.mode = word_of(given.mode);
   flags.precision = word_of(given.precision);
   if (given.threads != 0) flags.threads = std::to_string(given.threads);
   const Settings settings = settings_of(flags);
-
+  ModelQuery query;
+  query.hub_cache = text(given.hub_cache);
+  query.strict = given.strict != 0;
+  settings.apply(query);
   LoadOptions options;
-  options.backend = settings.backend.value;
-  options.precision = settings.precision.value;
-  options.threads = settings.threads.value;
-  options.mode = settings.mode.value;
-  options.warning = lines_to(given.warning, given.user);
-  if (settings.device.value == Device::cpu) return options;
-  const std::string why = cuda_unavailable();
-  if (why.empty()) {
-    options.backend = "cuda";
-    options.else_cpu = settings.device.value == Device::automatic;
-  } else if (settings.device.value == Device::cuda) {
-    throw Error(ExitStatus::device_unavailable, "device_unavailable", why, "options.device",
-                "use the device \"cpu\" or \"auto\"");
-  } else if (options.warning) {
-    options.warning("running on the CPU: " + why);
-  }
-  return options;
+  options.log = lines_to(given.warning, nullptr, given.user);
+  apply(settings, options);
+  return Model::load(query, options);
 }
 
 const ModelInfo* info_of(const toto_model* model) {
@@ -61,10 +50,7 @@ toto_status toto_model_load(const toto_model_options* options, toto_model** mode
     required(model, "model") = nullptr;
     toto_model_options given = TOTO_MODEL_OPTIONS_INIT;
     if (options != nullptr) given = read_struct<toto_model_options>(options, "options");
-    const toto::ModelQuery query = {.model = text(given.model),
-                                    .hub_cache = text(given.hub_cache),
-                                    .strict = given.strict != 0};
-    *model = new toto_model{toto::Model::load(query, load_options(given))};
+    *model = new toto_model{load(given)};
   });
 }
 

@@ -7,6 +7,8 @@
 namespace toto::capi {
 
 /// resolve_settings(), whose errors name the field of the options instead of a flag.
-Settings settings_of(const SettingsFlags& flags, const EnvironmentLookup& environment = {});
+Settings settings_of(const SettingsFlags& flags, const Variables& variables = process_variables());
+/// Settings::apply() likewise.
+void apply(const Settings& settings, LoadOptions& options);
 
 }  // namespace toto::capi

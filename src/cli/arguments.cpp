@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of flags: strict decimal numbers, quantile levels, and the nearest known name.
+// Values of flags: strict decimal numbers and quantile levels.
 #include "cli/arguments.h"
 
 #include <fmt/format.h>
@@ -11,21 +11,6 @@ namespace toto::cli {
 namespace {
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
-
-std::size_t edits(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replace, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 }  // namespace
 
@@ -77,19 +62,6 @@ std::vector<double> parse_levels(std::string_view text, std::string_view where) 
   std::sort(levels.begin(), levels.end());
   levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
   return levels;
-}
-
-std::string_view closest(std::string_view name, const std::vector<std::string>& known) {
-  std::string_view best;
-  std::size_t fewest = std::max<std::size_t>(2, name.size() / 2) + 1;
-  for (const std::string& candidate : known) {
-    const std::size_t distance = edits(name, candidate);
-    if (distance < fewest) {
-      fewest = distance;
-      best = candidate;
-    }
-  }
-  return best;
 }
 
 }  // namespace toto::cli

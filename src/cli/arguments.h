@@ -86,7 +86,4 @@ Flag add_choice(const Command& command, const std::string& flag, T& value,
       .type_name("WORD");
 }
 
-/// The name of `known` that is fewest edits away from `name`; empty where all are too far.
-std::string_view closest(std::string_view name, const std::vector<std::string>& known);
-
 }  // namespace toto::cli

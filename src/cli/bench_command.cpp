@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/environment.h"
 #include "cli/interrupt.h"
 #include "cli/json_text.h"
 #include "cli/second_process.h"
@@ -83,22 +85,22 @@ std::vector<Variant> variants_of(const BenchRequest& request, const Session& ses
       parse_all<Mode>(words, &SettingsFlags::mode, [](const Settings& s) { return s.mode.value; });
   const auto types = parse_all<Precision>(request.types, &SettingsFlags::precision,
                                           [](const Settings& s) { return s.precision.value; });
-  Settings settings = resolve_settings(request.settings);
-  for (const Precision type : types) {
-    settings.precision.value = type;
-    only_on_cpu(settings);
-  }
-  settings.precision.value = Precision::float32;
-  const LoadOptions from_settings = load_options(settings, session);
+  const Settings settings = resolve_settings(request.settings);
+  note_about_environment(session);
+  // Each line once, not once for each row.
+  const auto told = std::make_shared<std::set<std::string, std::less<>>>();
   std::vector<Variant> variants;
   for (const Mode mode : modes) {
     for (const Precision type : types) {
+      Settings one = settings;
+      one.mode.value = mode;
+      one.precision.value = type;
       LoadOptions options;
-      options.mode = mode;
-      options.precision = type;
-      options.threads = from_settings.threads;
-      options.backend = from_settings.backend;
-      if (type == Precision::float64) options.backend = "reference";
+      options.log = [told, sink = log_sink(settings)](const LogEvent& event) {
+        if (told->emplace(event.message).second) sink(event);
+      };
+      one.apply(options);
+      options.else_cpu = false;  // what is measured stays where it is
       variants.push_back({mode, type, options});
     }
   }

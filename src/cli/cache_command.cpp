@@ -11,6 +11,7 @@
 #include "cli/json_text.h"
 #include "engine/plan_cache.h"
 #include "engine/plan_files.h"
+#include "settings/resolver.h"
 #include "toto/settings.hpp"
 
 namespace toto::cli {
@@ -26,13 +27,20 @@ struct CacheOptions {
 };
 
 std::string folder_of(const CacheOptions& options) {
-  const Settings settings = resolve_settings(options.flags);
+  // Only what the folder needs: nonsense in other variables does no harm here.
+  const Variables variables = process_variables();
+  const Resolver from(options.flags, variables);
+  Settings settings;
+  settings.plan_cache_dir = from.plan_cache_dir();
+  settings.plan_cache = from.plan_cache();
+  settings.log = from.log();
   if (settings.plan_cache_dir.value.empty()) {
     throw Error(ExitStatus::bad_config, "invalid_setting", "there is no folder for the plan cache",
                 "HOME is not set", "set TOTO_PLAN_CACHE_DIR");
   }
   // Says what is wrong with the folder, as a forecast would.
-  const PlanCache cache(settings.plan_cache_dir.value, settings.plan_cache.value, warn);
+  const PlanCache cache(settings.plan_cache_dir.value, settings.plan_cache.value,
+                        log_sink(settings));
   return settings.plan_cache_dir.value;
 }
 

@@ -41,11 +41,10 @@ void add_seed_option(const Command& command, SettingsFlags& flags, const std::st
 void add_model_options(const Command& command, ModelQuery& query);
 /// The flags of SettingsFlags, but for --model and --seed, which not every command has.
 void add_settings_options(const Command& command, SettingsFlags& flags);
-/// Why the settings rule a device out; empty: they do not. Throws Error (2), where --device cuda
-/// was asked for all the same: unsupported_precision, conflicting_flags.
-std::string_view only_on_cpu(const Settings& settings);
-/// What settings mean to the library. Throws what only_on_cpu throws, and Error (69)
-/// device_unavailable.
+/// Warnings, and the topics that the settings ask for, on stderr.
+LogSink log_sink(const Settings& settings);
+/// What settings mean to the library, and notes about PyTorch's variables. Throws what
+/// Settings::apply throws.
 LoadOptions load_options(const Settings& settings, const Session& session);
 ForecasterOptions forecaster_options(const Settings& settings);
 

@@ -20,6 +20,13 @@ struct ConfigRequest {
   bool json = false;
 };
 
+/// Those of PyTorch: a TOTO_* name that nothing reads has been a warning.
+std::vector<VariableNote> foreign_variables() {
+  std::vector<VariableNote> notes = explain(process_variables());
+  std::erase_if(notes, [](const VariableNote& one) { return one.severity != Severity::info; });
+  return notes;
+}
+
 std::string to_json(const std::vector<SettingLine>& lines) {
   ordered_json all;
   for (const SettingLine& line : lines) {
@@ -28,6 +35,11 @@ std::string to_json(const std::vector<SettingLine>& lines) {
   for (const PresetLine& preset : describe_presets()) {
     ordered_json& values = all["presets"][std::string(preset.preset)];
     for (const SettingLine& line : preset.settings) values[std::string(line.name)] = line.value;
+  }
+  all["variables"] = ordered_json::array();
+  for (const VariableNote& one : foreign_variables()) {
+    all["variables"].push_back(
+        {{"name", one.name}, {"value", one.value}, {"meaning", one.meaning}});
   }
   return json_text(all);
 }
@@ -47,6 +59,9 @@ std::string to_text(const std::vector<SettingLine>& lines) {
     }
     text += fmt::format("{:20}  {}\n", preset.preset, values);
   }
+  const std::vector<VariableNote> notes = foreign_variables();
+  if (!notes.empty()) text += "\nset for PyTorch\n";
+  for (const VariableNote& one : notes) text += one.meaning + "\n";
   return text +
          "\nA flag wins over the environment, that over a preset, that over what is built in;\n"
          "TOTO_DISABLE_COMPILE=1 wins over every other mode.\n";
@@ -55,7 +70,8 @@ std::string to_text(const std::vector<SettingLine>& lines) {
 ExitStatus run_config(const ConfigRequest& request) {
   const Settings settings = resolve_settings(request.flags);
   // Says what is wrong with the folder, as a forecast would.
-  const PlanCache cache(settings.plan_cache_dir.value, settings.plan_cache.value, warn);
+  const PlanCache cache(settings.plan_cache_dir.value, settings.plan_cache.value,
+                        log_sink(settings));
   const std::vector<SettingLine> lines = describe(settings);
   print(request.json ? to_json(lines) : to_text(lines));
   return ExitStatus::ok;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The TOTO_* variables: which ones this version reads, and warnings about the others.
+// Variables that are set and mean something else here than they say, or nothing.
 #pragma once
 
 #include <string>
@@ -7,11 +7,16 @@
 
 namespace toto::cli {
 
+struct Session;
+
 /// Warns about each TOTO_* variable that nothing reads: such a setting is how people fool
 /// themselves.
 void warn_about_environment();
 
-/// Their names.
+/// Says what the variables of PyTorch that are set mean here.
+void note_about_environment(const Session& session);
+
+/// The names of the TOTO_* variables that nothing reads.
 std::vector<std::string> unknown_variables();
 
 }  // namespace toto::cli

@@ -81,7 +81,9 @@ Flag Command::add_flag(const std::string& names, bool& value, const std::string&
 
 Flag Command::add_flag(const std::string& names, std::optional<bool>& value,
                        const std::string& help) const {
-  return Flag(app_->add_flag(names, value, help));
+  // Not add_flag(names, value): CLI11 2.1 would set a value for a flag that nobody gave.
+  return add_flag_function(
+      names, [&value](bool on) { value = on; }, help);
 }
 
 Flag Command::add_flag_function(const std::string& names, const std::function<void(bool)>& take,

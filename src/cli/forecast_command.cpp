@@ -18,6 +18,7 @@
 #include "cli/views.h"
 #include "core/file_set.h"
 #include "core/json.h"
+#include "core/trace.h"
 #include "toto/tools/backtest.hpp"
 #include "toto/tools/output.hpp"
 
@@ -62,6 +63,7 @@ void leave_out_endless(data::Dataset& data, std::size_t horizon) {
 }
 
 data::Dataset read_inputs(ForecastRequest& request, const ModelInfo& model) {
+  const Span span("read");
   std::optional<data::CovariateTable> future;
   if (!request.future.empty()) {
     future = data::read_covariates(request.future, request.csv);
@@ -193,7 +195,7 @@ void widen_context(ForecastRequest& request) {
 
 std::vector<Forecast> compute(const ForecastRequest& request, const Settings& settings,
                               data::Dataset& data, bool bands, const Interrupt& interrupt,
-                              const Session& session, Counters& counters) {
+                              const Session& session, Counters& counters, LoadReport& how) {
   ForecastOptions options = request.forecast;
   if (bands && !options.mean_only) {
     const std::vector<double> more = band_levels();
@@ -221,6 +223,7 @@ std::vector<Forecast> compute(const ForecastRequest& request, const Settings& se
     forecasts = forecast_with_parameters(forecaster, request, data, options);
   }
   counters = forecaster.counters();
+  how = forecaster.model().loaded();
   return forecasts;
 }
 
@@ -256,17 +259,34 @@ struct Computed {
   }
 };
 
+data::RunInfo describe_run(const ModelInfo& info, const LoadReport& how, const Settings& settings,
+                           Decode decode) {
+  return {info.name,
+          info.synthetic,
+          settings.seed.value,
+          decode == Decode::cached ? "cached" : "uncached",
+          std::string(word(how.mode)),
+          std::string(word(how.precision)),
+          how.device,
+          how.isa,
+          TOTO_VERSION,
+          how.weights};
+}
+
 ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   const Interrupt interrupt;
   check(request);
   widen_context(request);
   const Settings settings = resolve_settings(request.settings);
-  request.query.model = settings.model.value;
-  request.forecast.seed = settings.seed.value;
+  settings.apply(request.query);
+  settings.apply(request.forecast);
   FileSet files;
   const Result output(request.output, files);
   const Result samples(request.output_samples, files);
   const Result picture(request.plot, files);
+  const Result trace_file(request.trace, files);
+  std::optional<Trace> trace;
+  if (!request.trace.empty()) trace.emplace();
 
   const ModelInfo info = inspect_model(request.query);
   for (const std::string& warning : info.warnings) warn(warning);
@@ -276,36 +296,39 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   if (data.series.empty()) return data.errors.front().error.status();
 
   const bool table = !session.quiet && !request.json && !output.is_printed() &&
-                     !samples.is_printed() && has_standard_output();
+                     !samples.is_printed() && !trace_file.is_printed() && has_standard_output();
   Counters counters;
-  std::vector<Forecast> forecasts =
-      compute(request, settings, data, table || picture.has_file(), interrupt, session, counters);
+  LoadReport how;
+  std::vector<Forecast> forecasts = compute(request, settings, data, table || picture.has_file(),
+                                            interrupt, session, counters, how);
   if (data.series.empty()) return data.errors.front().error.status();
+  std::optional<Span> writing("write");
   if (picture.has_file()) {
     const plot::Figure figure = make_figure(data.series, forecasts, info);
     picture.file()(request.plot.ends_with(".svg") ? plot::to_svg(figure) : plot::to_html(figure));
   }
   std::string shown;
   if (table) {
-    shown = make_table(data.series, forecasts, info, request.forecast.seed,
+    shown = make_table(data.series, forecasts, info, settings.seed.value,
                        terminal_width(STDOUT_FILENO));
   }
   for (Forecast& forecast : forecasts) keep_levels(forecast, request.forecast.levels);
-  const Computed all = {data,
-                        forecasts,
-                        {info.name, info.synthetic, request.forecast.seed,
-                         request.forecast.decode == Decode::cached ? "cached" : "uncached"},
+  const Computed all = {data, forecasts, describe_run(info, how, settings, request.forecast.decode),
                         request.counters ? to_json(counters, 2) : std::string()};
   if (samples.has_file()) all.samples(samples.file());
   if (output.has_file()) {
     const bool json = request.output.ends_with(".json");
     json ? all.as_json(output.file()) : all.as_csv(output.file());
   }
+  writing.reset();
+  const std::string times = trace ? trace->chrome_json() : std::string();
+  if (trace_file.has_file()) trace_file.file()(times);
   files.commit();
   // Files first: whoever reads standard output may go away before the end.
   if (request.json) all.as_json(print);
   if (output.is_printed()) all.as_csv(print);
   if (samples.is_printed()) all.samples(print);
+  if (trace_file.is_printed()) print(times);
   if (table) print(shown);
   if (request.counters) note(session, summary(counters));
   return data.errors.empty() ? ExitStatus::ok : data.errors.front().error.status();

@@ -159,6 +159,11 @@ void add_result_options(const Command& command, ForecastRequest& request) {
       .add_flag("--counters", request.counters,
                 "Say what the machine did: one line on standard error, and `counters` in JSON")
       .group(group);
+  command
+      .add_option("--trace", request.trace,
+                  "Write where the time went, as a Chrome trace (chrome://tracing, Perfetto)")
+      .type_name("FILE")
+      .group(group);
 }
 
 // Standard output, devices and the pipes that a shell makes have none; they take CSV.
@@ -208,6 +213,7 @@ void check(ForecastRequest& request) {
   require_distinct({{"--output", request.output},
                     {"--output-samples", request.output_samples},
                     {"--plot", request.plot},
+                    {"--trace", request.trace},
                     {"--json", request.json ? "-" : ""}});
   if (std::count(request.inputs.begin(), request.inputs.end(), "-") > 1) {
     throw Error(ExitStatus::usage, "conflicting_flags", "standard input can be read only once",

@@ -29,6 +29,7 @@ struct ForecastRequest {
   std::string plot;            ///< .svg or .html; empty: none
   bool json = false;           ///< the forecasts as JSON on standard output
   bool counters = false;       ///< what the machine did: a line on stderr, a member of JSON
+  std::string trace;           ///< where the time went, as a Chrome trace; empty: none
   std::string warmup;          ///< shapes to warm up for, or "known"; empty: none
 };
 

@@ -11,12 +11,12 @@
 #include <span>
 #include <vector>
 
-#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/help.h"
 #include "cli/interrupt.h"
 #include "cli/process.h"
+#include "core/closest.h"
 #include "core/descriptor.h"
 
 namespace toto::cli {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/environment.h"
 #include "cli/process.h"
 
 namespace toto::cli {
@@ -79,62 +80,32 @@ void add_settings_options(const Command& command, SettingsFlags& flags) {
                 "Compute every forecast twice; other bits the second time are an error")
       .group(kExecution);
   add("--log", flags.log, "WORD,...",
-      "What is told as it happens: plans, graphs, cache, memory, all (TOTO_LOG)", kExecution);
+      "What is told as it happens: plans, graphs, cache, memory, device, settings, all (TOTO_LOG)",
+      kExecution);
 }
 
-std::string_view only_on_cpu(const Settings& settings) {
-  const bool wide = settings.precision.value == Precision::float64;
-  if (!wide && settings.backend.value != "reference") return {};
-  const std::string_view what =
-      wide ? "float64 is computed on a CPU only" : "the reference backend computes on a CPU only";
-  if (settings.device.value == Device::cuda) {
-    throw Error(ExitStatus::usage, wide ? "unsupported_precision" : "conflicting_flags", what,
-                settings.device.origin.name,
-                wide ? "use float32, tf32 or bfloat16, or --device cpu" : "use --device cpu");
-  }
-  return what;
+LogSink log_sink(const Settings& settings) {
+  return [wanted = settings.log.value](const LogEvent& event) {
+    if (event.severity == Severity::warning) {
+      warn(event.message);
+    } else if (wanted.has(event.topic)) {
+      say(event.message);
+    }
+  };
 }
 
 LoadOptions load_options(const Settings& settings, const Session& session) {
+  note_about_environment(session);
   LoadOptions options;
-  options.backend = settings.backend.value;
-  const std::string_view cpu = only_on_cpu(settings);
-  if (settings.device.value != Device::cpu) {
-    const std::string why = cpu.empty() ? cuda_unavailable() : std::string(cpu);
-    if (why.empty()) {
-      options.backend = "cuda";
-      options.else_cpu = settings.device.value == Device::automatic;
-    } else if (settings.device.value == Device::cuda) {
-      throw Error(ExitStatus::device_unavailable, "device_unavailable", why,
-                  settings.device.origin.name, "use --device cpu");
-    } else {
-      note(session, fmt::format("running on the CPU: {}", why));
-    }
-  }
-  options.precision = settings.precision.value;
-  options.threads = settings.threads.value;
-  options.mode = settings.mode.value;
-  options.warning = warn;
+  options.log = log_sink(settings);
+  settings.apply(options);
   return options;
 }
 
 ForecasterOptions forecaster_options(const Settings& settings) {
   ForecasterOptions options;
-  options.memory_limit = settings.memory_limit.value;
-  options.max_plans = settings.max_plans.value;
-  options.plan_cache_dir = settings.plan_cache_dir.value;
-  options.plan_cache = settings.plan_cache.value;
-  options.strict_counters = settings.strict_counters.value;
-  options.deterministic_checks = settings.deterministic_checks.value;
-  options.warning = warn;
-  options.plan_log = [log = settings.log.value](std::string_view line) {
-    const bool cache = line.starts_with("plan cache");
-    const bool plan = !cache && (line.starts_with("plan") || line.starts_with("autotune"));
-    const bool graph = line.starts_with("graph");
-    if (cache ? log.cache : plan ? log.plans : graph ? log.graphs : log.memory) {
-      say(line);
-    }
-  };
+  options.log = log_sink(settings);
+  settings.apply(options);
   return options;
 }
 

@@ -83,6 +83,15 @@ void write_json(const TextSink& sink, std::span<const TimeSeries> series,
   out.raw(",\n  \"synthetic_weights\": ").raw(run.synthetic ? "true" : "false");
   out.raw(",\n  \"seed\": ").integer(run.seed);
   out.raw(",\n  \"decode\": ").json_string(run.decode);
+  const auto computed = [&](std::string_view key, const std::string& value) {
+    if (!value.empty()) out.raw(",\n  \"").raw(key).raw("\": ").json_string(value);
+  };
+  computed("mode", run.mode);
+  computed("type", run.type);
+  computed("device", run.device);
+  computed("isa", run.isa);
+  computed("version", run.version);
+  computed("weights", run.weights);
   out.raw(",\n  \"series\": [");
   for (std::size_t i = 0; i < series.size(); ++i) {
     out.raw(i == 0 ? "\n" : ",\n");

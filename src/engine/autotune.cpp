@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/log.h"
+
 namespace toto {
 namespace {
 
@@ -88,15 +90,16 @@ class Trial {
 };
 
 KernelChoice measure(Backend& backend, const Matrix& matrix, Epilogue epilogue,
-                     const std::function<void(std::string_view)>& log) {
+                     const LogSink& log) {
   KernelChoice choice{static_cast<std::uint32_t>(matrix.out), static_cast<std::uint32_t>(matrix.in),
                       product_tag(epilogue, backend), 0, 0};
   Trial trial(backend, matrix, epilogue);
   for (int candidate = 0; candidate < backend.product_candidates(); ++candidate) {
     backend.choose_product(matrix, candidate);
     if (!trial.same_bits()) {
-      log(fmt::format("autotune: candidate {} of {}x{} {} changes bits: refused", candidate,
-                      matrix.out, matrix.in, choice.tag));
+      log_info(log, Topic::plans, "kernel_refused",
+               fmt::format("autotune: candidate {} of {}x{} {} changes bits: refused", candidate,
+                           matrix.out, matrix.in, choice.tag));
       continue;
     }
     const std::uint64_t time = trial.nanoseconds();
@@ -105,8 +108,9 @@ KernelChoice measure(Backend& backend, const Matrix& matrix, Epilogue epilogue,
       choice.nanoseconds = time;
     }
   }
-  log(fmt::format("autotune: {}x{} {}: candidate {}, {} us", matrix.out, matrix.in, choice.tag,
-                  choice.candidate, choice.nanoseconds / 1000));
+  log_info(log, Topic::plans, "kernel_chosen",
+           fmt::format("autotune: {}x{} {}: candidate {}, {} us", matrix.out, matrix.in, choice.tag,
+                       choice.candidate, choice.nanoseconds / 1000));
   return choice;
 }
 
@@ -120,8 +124,7 @@ std::string product_tag(Epilogue epilogue, const Backend& backend) {
 }
 
 std::vector<KernelChoice> autotune(const Network& net, std::vector<KernelChoice> known,
-                                   const std::function<void(std::string_view)>& log,
-                                   std::uint64_t& measured) {
+                                   const LogSink& log, std::uint64_t& measured) {
   Backend& backend = net.backend();
   const auto candidates = static_cast<std::uint32_t>(backend.product_candidates());
   if (candidates < 2) return known;  // nothing to choose

@@ -5,13 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/plan_entry.h"
 #include "models/network.h"
+#include "toto/log.hpp"
 
 namespace toto {
 
@@ -21,7 +20,6 @@ std::string product_tag(Epilogue epilogue, const Backend& backend);
 /// Measures every product that `known` does not name, chooses, and returns all choices. `log` is
 /// told about each.
 std::vector<KernelChoice> autotune(const Network& net, std::vector<KernelChoice> known,
-                                   const std::function<void(std::string_view)>& log,
-                                   std::uint64_t& measured);
+                                   const LogSink& log, std::uint64_t& measured);
 
 }  // namespace toto

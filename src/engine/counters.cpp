@@ -13,7 +13,7 @@ std::string summary(const Counters& c) {
       fmt::format("{} forecast{} of {} series, {:.1f} ms each (p50; p99 {:.1f})", c.forecasts,
                   c.forecasts == 1 ? "" : "s", c.series, c.latency_p50 * 1e3, c.latency_p99 * 1e3);
   line += fmt::format("; plans: {} built in {:.1f} ms, {} hits, {} evicted, {:.1f} MiB",
-                      c.plan_builds, c.build_seconds * 1e3, c.plan_hits, c.plan_evictions,
+                      c.plan_builds, c.plan_seconds * 1e3, c.plan_hits, c.plan_evictions,
                       static_cast<double>(c.working_bytes) / (1 << 20));
   line += fmt::format("; {} allocations, {} splits, {} parks, {} host reads", c.allocations,
                       c.splits, c.thread_parks, c.host_reads);
@@ -28,7 +28,10 @@ std::string to_json(const Counters& c, std::size_t indent) {
                                        {"plan_builds", c.plan_builds},
                                        {"plan_hits", c.plan_hits},
                                        {"plan_evictions", c.plan_evictions},
-                                       {"build_seconds", c.build_seconds},
+                                       {"plan_seconds", c.plan_seconds},
+                                       {"capture_seconds", c.capture_seconds},
+                                       {"autotune_seconds", c.autotune_seconds},
+                                       {"load_seconds", c.load_seconds},
                                        {"allocations", c.allocations},
                                        {"splits", c.splits},
                                        {"thread_parks", c.thread_parks},
@@ -36,7 +39,6 @@ std::string to_json(const Counters& c, std::size_t indent) {
                                        {"graph_captures", c.graph_captures},
                                        {"graph_replays", c.graph_replays},
                                        {"graph_launches", c.graph_launches},
-                                       {"graph_splits", c.graph_splits},
                                        {"graph_fallbacks", c.graph_fallbacks},
                                        {"autotune_runs", c.autotune_runs},
                                        {"cache_loads", c.cache_loads},

@@ -57,7 +57,7 @@ void Engine::run(std::span<const SeriesRequest> requests, const Generation& gene
   requests_ = requests;
   generation_ = generation;
   {
-    const Stopwatch watch(times_.prepare);
+    const Stopwatch watch(times_.prepare, "prepare");
     for (const SeriesRequest& r : requests) {
       check_series(*r.series, patch_, r.align, r.horizon);
     }
@@ -158,7 +158,8 @@ void Engine::run_range(std::size_t first, std::size_t count, const Limits& limit
   if (run_chunk(first, count, program_->at_once(batch, limits), sink)) return;
   if (count == 1) refuse(first);
   ++splits_;
-  plans_.log(fmt::format("batch split: {} series do not fit together", count));
+  plans_.log(Topic::memory, "batch_split",
+             fmt::format("batch split: {} series do not fit together", count));
   run_range(first, count / 2, limits, sink);
   run_range(first + count / 2, count - count / 2, limits, sink);
 }
@@ -170,7 +171,7 @@ bool Engine::run_chunk(std::size_t first, std::size_t count, std::int32_t at_onc
   batch.at_once = at_once;
   if (!acquire(batch)) return false;
   {
-    const Stopwatch watch(times_.prepare);
+    const Stopwatch watch(times_.prepare, "prepare");
     if (pool_.size() < count) pool_.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
       Item& item = items_[first + i];
@@ -204,7 +205,8 @@ bool Engine::acquire(MicroBatch& batch) {
         memory_ = &plans_.acquire(wanted);
         return true;
       } catch (const std::bad_alloc&) {
-        plans_.log(fmt::format("no memory for {} trajectories of {} series", batch.at_once,
+        plans_.log(Topic::memory, "no_memory",
+                   fmt::format("no memory for {} trajectories of {} series", batch.at_once,
                                batch.items.size()));
         if (graphs_.forget()) continue;  // theirs may be all that is missing
       }
@@ -237,6 +239,7 @@ void Engine::count(Counters& counters) const {
   counters.splits = splits_;
   counters.host_reads = host_reads_;
   counters.graph_captures = graph_captures_;
+  counters.capture_seconds = capture_seconds_;
   counters.graph_replays = graph_replays_;
   counters.graph_fallbacks = graph_fallbacks_;
   counters.graph_launches = launches_;

@@ -143,7 +143,7 @@ class Engine {
   GraphCache graphs_;
   std::uint64_t graph_captures_ = 0, graph_replays_ = 0, graph_fallbacks_ = 0, launches_ = 0;
   std::uint64_t host_reads_ = 0;
-  double device_seconds_ = 0;
+  double device_seconds_ = 0, capture_seconds_ = 0;
   Cost cost_;
   StageTimes times_;
 };

@@ -38,7 +38,7 @@ const char* Engine::uncapturable(const MicroBatch& batch) const {
 }
 
 void Engine::stage(const MicroBatch& batch, const ProgramKey& key, const Staging& in, bool replay) {
-  const Stopwatch watch(times_.prepare);
+  const Stopwatch watch(times_.prepare, "prepare");
   std::copy(levels_.begin(), levels_.end(), reinterpret_cast<double*>(in.host + kLevelsAt));
   program_->stage(batch, key, in, level_bytes(key), replay);
 }
@@ -60,7 +60,7 @@ Engine::Outcome Engine::execute(const MicroBatch& batch, ResultSink& sink) {
     const char* const why = uncapturable(batch);
     if (why == nullptr) return replay(batch, key, sink);
     ++graph_fallbacks_;
-    plans_.log(fmt::format("graph fallback: {}", why));
+    plans_.log(Topic::graphs, "graph_fallback", fmt::format("graph fallback: {}", why));
   }
   const ResultLayout at(key, patch_);
   try {
@@ -90,12 +90,15 @@ Engine::Outcome Engine::execute(const MicroBatch& batch, ResultSink& sink) {
 
 Engine::Outcome Engine::replay(const MicroBatch& batch, const ProgramKey& key, ResultSink& sink) {
   CapturedForecast* captured = graphs_.find(key);
-  if (captured == nullptr) captured = capture(batch, key);
+  if (captured == nullptr) {
+    const Stopwatch watch(capture_seconds_, "capture");
+    captured = capture(batch, key);
+  }
   if (captured == nullptr) return Outcome::no_memory;
   stage(batch, key, captured->buffers.in, true);
   cost_ += program_->take_cost();
   {
-    const Stopwatch watch(times_.prefill);
+    const Stopwatch watch(times_.prefill, "replay");
     awaited_.clear();
     if (captured->on_host) await(batch, key, captured->buffers.out);
     device_seconds_ +=
@@ -146,8 +149,11 @@ CapturedForecast* Engine::capture(const MicroBatch& batch, const ProgramKey& key
     throw;
   }
   ++graph_captures_;
-  if (graphs_.full()) plans_.log("graph evicted: max-plans graphs are kept");
-  plans_.log(fmt::format("graph captured: {} kernels, {} rows, {} lanes, {} patches",
+  if (graphs_.full()) {
+    plans_.log(Topic::graphs, "graph_evicted", "graph evicted: max-plans graphs are kept");
+  }
+  plans_.log(Topic::graphs, "graph_captured",
+             fmt::format("graph captured: {} kernels, {} rows, {} lanes, {} patches",
                          captured->graph->launches(), key.rows, key.lanes, key.patches));
   return &graphs_.add(std::move(captured));
 }
@@ -177,7 +183,7 @@ void Engine::await(const MicroBatch& batch, const ProgramKey& key, const Staging
 
 void Engine::read(const MicroBatch& batch, const ProgramKey& key, const std::byte* from,
                   ResultSink& sink) {
-  const Stopwatch watch(times_.statistics);
+  const Stopwatch watch(times_.statistics, "statistics");
   const ResultLayout at(key, patch_);
   SeriesResults r;
   r.horizon = static_cast<std::size_t>(key.horizon(patch_));

@@ -96,7 +96,7 @@ SeriesRequest ForecastWriter::request_of(const Series& series,
   SeriesRequest r;
   r.series = &series;
   r.horizon = options.horizon;
-  r.seed = options.seed;
+  r.seed = options.seed.value_or(0);  // else the forecaster sets it
   r.decoding = options.decoding;
   r.align = options.align;
   r.samples = options.keep_samples || options.mean_only;

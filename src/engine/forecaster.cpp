@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/log.h"
 #include "core/stopwatch.h"
 #include "engine/autotune.h"
 #include "engine/engine.h"
@@ -16,6 +17,7 @@
 #include "engine/plan_table.h"
 #include "models/model_impl.h"
 #include "models/spare.h"
+#include "settings/complete.h"
 #include "toto/forecast.hpp"
 
 namespace toto {
@@ -77,14 +79,13 @@ struct Forecaster::Impl {
         model(std::move(from)),
         strict(options.strict_counters),
         compute_twice(options.deterministic_checks),
-        warning(options.warning),
         net(*model.impl().net),
         plans(net, options),
         engine(net, plans),
         writer(net),
         cache(options.plan_cache_dir,
               options.plan_cache_dir.empty() ? CachePolicy::never : options.plan_cache,
-              options.warning) {
+              options.log) {
     const Mode mode = model.impl().mode;
     engine.set_capturing(mode == Mode::reduce_overhead || mode == Mode::max_autotune);
     if (net.backend().capture() != nullptr) limits = {kDeviceRows, kDeviceKvBytes};
@@ -102,15 +103,15 @@ struct Forecaster::Impl {
     std::optional<PlanEntry> found = cache.load(key);
     if (found) {
       ++cache_loads;
-      plans.log(fmt::format("plan cache: {} shapes, {} kernel choices", found->shapes.size(),
+      plans.log(Topic::cache, "plan_cache_loaded",
+                fmt::format("plan cache: {} shapes, {} kernel choices", found->shapes.size(),
                             found->choices.size()));
       entry = std::move(*found);
     }
     const std::scoped_lock turn(model.impl().turn);
     if (tune && !model.impl().tuned) {
-      entry.choices = autotune(
-          net, std::move(entry.choices), [this](std::string_view line) { plans.log(line); },
-          autotune_runs);
+      const Stopwatch watch(autotune_seconds, "autotune");
+      entry.choices = autotune(net, std::move(entry.choices), asked.log, autotune_runs);
       model.impl().tuned = true;
       if (autotune_runs > 0) cache.store(key, entry);
     }
@@ -160,10 +161,11 @@ struct Forecaster::Impl {
     const auto outside = [&](double level) {
       return level < range.low - kSame || level > range.high + kSame;
     };
-    if (told_levels || !warning || std::none_of(levels.begin(), levels.end(), outside)) return;
+    if (told_levels || std::none_of(levels.begin(), levels.end(), outside)) return;
     told_levels = true;
-    warning(fmt::format("the model knows quantiles from {} to {}: levels beyond give these",
-                        range.low, range.high));
+    log_warning(asked.log, Topic::settings, "levels_out_of_range",
+                fmt::format("the model knows quantiles from {} to {}: levels beyond give these",
+                            range.low, range.high));
   }
 
   /// A forecast, in turn with those of others.
@@ -171,7 +173,7 @@ struct Forecaster::Impl {
     const std::scoped_lock turn(model.impl().turn);
     double seconds = 0;
     {
-      const Stopwatch watch(seconds);
+      const Stopwatch watch(seconds, "forecast");
       const Growth before = growth();
       run(given, progress);
       if (strict && warmed) tell_if_not_steady(before);
@@ -200,12 +202,10 @@ struct Forecaster::Impl {
 
   /// What takes this one's place, on the CPU.
   [[nodiscard]] std::unique_ptr<Impl> on_cpu(std::string_view why) const {
-    if (warning) {
-      warning(
-          fmt::format("the memory of the device does not suffice ({}): this forecast and all "
-                      "that follow are computed on the CPU",
-                      why));
-    }
+    log_warning(asked.log, Topic::device, "device_fallback",
+                fmt::format("the memory of the device does not suffice ({}): this forecast and all "
+                            "that follow are computed on the CPU",
+                            why));
     auto next = std::make_unique<Impl>(spare_of(model), asked);
     next->start();
     next->warmed = warmed;
@@ -217,6 +217,9 @@ struct Forecaster::Impl {
 
   void run(std::span<const ForecastJob> given, const Progress& progress) {
     writer.start(given, &progress, requests);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (!given[i].options->seed) requests[i].seed = asked.seed.value_or(0);
+    }
     Generation generation;
     if (!given.empty()) generation = writer.generation_of(*given.front().options);
     engine.run(requests, generation, limits, writer);
@@ -253,16 +256,17 @@ struct Forecaster::Impl {
   }
   void tell_if_not_steady(const Growth& before) const {
     const Growth now = growth();
-    const auto tell = [&](std::string_view what, std::uint64_t then, std::uint64_t count) {
-      if (count == then || !warning) return;
+    const auto tell = [&](Topic topic, std::string_view what, std::uint64_t then,
+                          std::uint64_t count) {
+      if (count == then) return;
       std::string line = fmt::format("after warm-up: {} {}", count - then, what);
       if (now.builds > 0) line += fmt::format(" ({})", plans.last_reason());
-      warning(line);
+      log_warning(asked.log, topic, "not_steady", line);
     };
-    tell("plans built", before.builds, now.builds);
-    tell("allocations of working memory", before.allocations, now.allocations);
-    tell("graph captures", before.captures, now.captures);
-    tell("graph fallbacks", before.fallbacks, now.fallbacks);
+    tell(Topic::plans, "plans built", before.builds, now.builds);
+    tell(Topic::memory, "allocations of working memory", before.allocations, now.allocations);
+    tell(Topic::graphs, "graph captures", before.captures, now.captures);
+    tell(Topic::graphs, "graph fallbacks", before.fallbacks, now.fallbacks);
   }
 
   static constexpr std::size_t kLatencies = 1024;
@@ -275,7 +279,6 @@ struct Forecaster::Impl {
   bool strict, compute_twice;
   bool warmed = false;
   bool told_levels = false;
-  std::function<void(std::string_view)> warning;
   const Network& net;
   PlanTable plans;
   Engine engine;
@@ -292,6 +295,7 @@ struct Forecaster::Impl {
   PlanCacheKey key;
   PlanEntry entry;  // what the cache knows about this model, as far as this process has seen
   std::uint64_t cache_loads = 0, autotune_runs = 0;
+  double autotune_seconds = 0;
   std::vector<Forecast> again;   // of check_deterministic
   std::vector<Forecast> unused;  // where statistics go to an array
 };
@@ -316,7 +320,7 @@ void retire(std::unique_ptr<Forecaster::Impl> impl) {
 }  // namespace
 
 Forecaster::Forecaster(Model model, const ForecasterOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(model), options)) {
+    : impl_(std::make_unique<Impl>(std::move(model), complete(options))) {
   impl_->start();
 }
 Forecaster::~Forecaster() { retire(std::move(impl_)); }
@@ -439,6 +443,8 @@ Counters Forecaster::counters() const {
   impl_->engine.count(counters);
   counters.cache_loads = impl_->cache_loads;
   counters.autotune_runs = impl_->autotune_runs;
+  counters.autotune_seconds = impl_->autotune_seconds;
+  counters.load_seconds = impl_->model.impl().load_seconds;
   counters.thread_parks = impl_->net.backend().thread_parks();
   std::vector<double> sorted = impl_->latencies;
   std::sort(sorted.begin(), sorted.end());

@@ -11,6 +11,7 @@
 
 #include "core/atomic_file.h"
 #include "core/input_file.h"
+#include "core/log.h"
 #include "core/trusted_folder.h"
 #include "engine/plan_files.h"
 
@@ -34,10 +35,10 @@ std::string plan_folder_problem(const std::string& folder, bool for_writing) {
   return folder_problem(folder, for_writing);
 }
 
-PlanCache::PlanCache(std::string folder, CachePolicy policy, Warn warn)
+PlanCache::PlanCache(std::string folder, CachePolicy policy, LogSink log)
     : folder_(std::move(folder)),
       policy_(policy),
-      warn_(std::move(warn)),
+      log_(std::move(log)),
       usable_(policy != CachePolicy::never && !folder_.empty()) {
   if (!usable_) return;
   const std::string problem = plan_folder_problem(folder_, policy_ == CachePolicy::prefer);
@@ -45,9 +46,9 @@ PlanCache::PlanCache(std::string folder, CachePolicy policy, Warn warn)
 }
 
 void PlanCache::give_up(std::string_view reason) {
-  if (usable_.exchange(false) && warn_) {
-    warn_(fmt::format("running without the plan cache {}: {}", folder_, reason));
-  }
+  if (!usable_.exchange(false)) return;
+  log_warning(log_, Topic::cache, "plan_cache_unusable",
+              fmt::format("running without the plan cache {}: {}", folder_, reason));
 }
 
 std::optional<PlanEntry> PlanCache::find(const PlanCacheKey& key) const {
@@ -88,7 +89,8 @@ bool PlanCache::store(const PlanCacheKey& key, const PlanEntry& entry) {
     file.commit();
   } catch (const Error& error) {
     if (error.status() != ExitStatus::io) throw;
-    if (warn_) warn_(fmt::format("the plan cache was not written: {}", error.what()));
+    log_warning(log_, Topic::cache, "plan_cache_not_written",
+                fmt::format("the plan cache was not written: {}", error.what()));
     return false;
   }
   return true;

@@ -8,23 +8,21 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "engine/plan_entry.h"
+#include "toto/log.hpp"
 #include "toto/settings.hpp"
 
 namespace toto {
 
 class PlanCache {
  public:
-  using Warn = std::function<void(std::string_view message)>;
-
   /// The folder is made, for this user only, when the first entry is written. One that is not safe
-  /// or cannot be used is reported to `warn` and left alone: the cache is then empty and stays so.
-  PlanCache(std::string folder, CachePolicy policy, Warn warn);
+  /// or cannot be used is a warning to `log` and left alone: the cache is then empty and stays so.
+  PlanCache(std::string folder, CachePolicy policy, LogSink log);
 
   /// Whether there is a folder to read from.
   [[nodiscard]] bool usable() const { return usable_; }
@@ -34,7 +32,7 @@ class PlanCache {
   [[nodiscard]] std::optional<PlanEntry> load(const PlanCacheKey& key) const;
 
   /// Writes `entry`, and in addition what the folder already knows for the key. True if it was
-  /// written; failures are reported to `warn`. Only the policy `prefer` writes.
+  /// written; failures are warnings to `log`. Only the policy `prefer` writes.
   bool store(const PlanCacheKey& key, const PlanEntry& entry);
 
  private:
@@ -43,7 +41,7 @@ class PlanCache {
 
   std::string folder_;
   CachePolicy policy_;
-  Warn warn_;
+  LogSink log_;
   std::atomic<bool> usable_;
 };
 

@@ -4,16 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+
+#include "core/log.h"
+#include "core/stopwatch.h"
+#include "settings/presets.h"
 
 namespace toto {
 namespace {
 
 constexpr std::size_t kReasons = 32;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 Capacity rounded(const Capacity& need) {
   Capacity c;
@@ -34,7 +33,7 @@ std::string PlanTable::describe(const Capacity& c, std::size_t bytes) const {
 
 PlanTable::PlanTable(const Network& net, const ForecasterOptions& options)
     : backend_(net.backend()), program_(net.program()), options_(options) {
-  options_.max_plans = std::max<std::size_t>(options_.max_plans, 1);
+  if (options_.max_plans == 0) options_.max_plans = kDefaultMaxPlans;
 }
 
 PlanTable::~PlanTable() {
@@ -70,7 +69,7 @@ const Workspace& PlanTable::acquire(const Capacity& need) {
 }
 
 const PlanTable::Plan& PlanTable::build(const Capacity& need) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch(plan_seconds_, "plan");
   std::string reason = reason_for(need);
   Capacity capacity = rounded(need);
   // Rounding up must not be what breaks the limit.
@@ -86,9 +85,8 @@ const PlanTable::Plan& PlanTable::build(const Capacity& need) {
   const Plan& built = *plans_.back();
 
   ++builds_;
-  build_seconds_ += seconds_since(start);
   last_ = describe(built.workspace->capacity, built.workspace->bytes);
-  log(fmt::format("plan built: {} ({})", last_, reason));
+  log(Topic::plans, "plan_built", fmt::format("plan built: {} ({})", last_, reason));
   if (reasons_.size() == kReasons) reasons_.erase(reasons_.begin());
   reasons_.push_back(std::move(reason));
   return built;
@@ -138,7 +136,8 @@ void PlanTable::place(Plan& plan) const {
 void PlanTable::evict() {
   const auto oldest = std::min_element(
       plans_.begin(), plans_.end(), [](const auto& a, const auto& b) { return a->used < b->used; });
-  log(fmt::format("plan evicted: {}",
+  log(Topic::plans, "plan_evicted",
+      fmt::format("plan evicted: {}",
                   describe((*oldest)->workspace->capacity, (*oldest)->workspace->bytes)));
   plans_.erase(oldest);
   ++evictions_;
@@ -164,15 +163,15 @@ void PlanTable::count(Counters& counters) const {
   counters.plan_builds = builds_;
   counters.plan_hits = hits_;
   counters.plan_evictions = evictions_;
-  counters.build_seconds = build_seconds_;
+  counters.plan_seconds = plan_seconds_;
   counters.allocations = allocations_;
   counters.working_bytes = arena_bytes_;
   counters.plan = last_;
   counters.builds = reasons_;
 }
 
-void PlanTable::log(std::string_view line) const {
-  if (options_.plan_log) options_.plan_log(line);
+void PlanTable::log(Topic topic, std::string_view code, std::string_view message) const {
+  log_info(options_.log, topic, code, message);
 }
 
 }  // namespace toto

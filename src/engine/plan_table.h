@@ -44,7 +44,7 @@ class PlanTable {
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   /// Fills what belongs to plans.
   void count(Counters& counters) const;
-  void log(std::string_view line) const;
+  void log(Topic topic, std::string_view code, std::string_view message) const;
 
  private:
   struct Plan {
@@ -72,7 +72,7 @@ class PlanTable {
 
   std::uint64_t epoch_ = 0;
   std::uint64_t builds_ = 0, hits_ = 0, evictions_ = 0, allocations_ = 0;
-  double build_seconds_ = 0;
+  double plan_seconds_ = 0;
   std::string last_;
   std::vector<std::string> reasons_;
 };

@@ -9,7 +9,9 @@ namespace toto {
 std::shared_ptr<Backend> make_backend(const LoadOptions& options) {
   const bool wide = options.precision == Precision::float64;
   const bool narrow = options.precision == Precision::bfloat16;
-  if (options.backend == "reference") {
+  const std::string& named = options.backend;
+  const std::string backend = !named.empty() ? named : wide ? "reference" : "cpu";
+  if (backend == "reference") {
     if (narrow) {
       throw Error(ExitStatus::usage, "unsupported_precision",
                   "the reference backend has no bfloat16 weights", {},
@@ -17,7 +19,7 @@ std::shared_ptr<Backend> make_backend(const LoadOptions& options) {
     }
     return wide ? make_reference_backend_f64() : make_reference_backend_f32();
   }
-  if (options.backend == "cpu") {
+  if (backend == "cpu") {
     if (wide) {
       throw Error(ExitStatus::usage, "unsupported_precision", "the cpu backend has no float64", {},
                   "use float32, tf32 or bfloat16, or the reference backend");
@@ -26,7 +28,7 @@ std::shared_ptr<Backend> make_backend(const LoadOptions& options) {
         {options.threads, narrow ? CpuWeights::bf16 : CpuWeights::f32, options.isa,
          options.mode == Mode::reduce_overhead || options.mode == Mode::max_autotune});
   }
-  if (options.backend == "cuda") {
+  if (backend == "cuda") {
     if (wide) {
       throw Error(ExitStatus::usage, "unsupported_precision", "the cuda backend has no float64", {},
                   "use float32, tf32 or bfloat16, or the reference backend");
@@ -36,7 +38,7 @@ std::shared_ptr<Backend> make_backend(const LoadOptions& options) {
                                                                     : CudaWeights::f32;
     return make_cuda_backend({type, options.threads});
   }
-  throw Error(ExitStatus::usage, "unknown_backend", "no backend '" + options.backend + "'", {},
+  throw Error(ExitStatus::usage, "unknown_backend", "no backend '" + backend + "'", {},
               "valid backends: cpu, cuda, reference");
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "backend/batch_image.h"
+#include "core/trace.h"
 #include "models/network.h"
 
 namespace toto {
@@ -80,6 +81,7 @@ class Executor {
     if (capturing) return;
     const auto now = std::chrono::steady_clock::now();
     if (stage_ != nullptr) {
+      if (Trace* const trace = Trace::active()) trace->add(name_of(stage_), since_, now);
       times_.*stage_ += std::chrono::duration<double>(now - since_).count();
     }
     stage_ = next;
@@ -88,6 +90,13 @@ class Executor {
   void end() { stage(nullptr); }
 
  private:
+  static const char* name_of(double StageTimes::*stage) {
+    return stage == &StageTimes::prefill   ? "prefill"
+           : stage == &StageTimes::decode  ? "decode"
+           : stage == &StageTimes::prepare ? "prepare"
+                                           : "statistics";
+  }
+
   StageTimes& times_;
   double StageTimes::*stage_ = nullptr;
   std::chrono::steady_clock::time_point since_;

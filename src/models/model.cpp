@@ -5,12 +5,15 @@
 #include <future>
 #include <utility>
 
+#include "core/log.h"
+#include "core/stopwatch.h"
 #include "models/backend_choice.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/model_impl.h"
 #include "models/spare.h"
 #include "models/toto1/toto1.h"
 #include "models/toto2/toto2.h"
+#include "toto/settings.hpp"
 
 namespace toto {
 namespace {
@@ -19,7 +22,7 @@ std::shared_ptr<Model::Impl> build(const Checkpoint& checkpoint, const LoadOptio
   const WeightTable& weights = checkpoint.weights;
   auto impl = std::make_shared<Model::Impl>();
   impl->info = checkpoint.info;
-  impl->mode = options.mode;
+  impl->mode = *options.mode;
   impl->precision = options.precision;
   // Beside the reading of the weights; where the system has no more threads, after it.
   auto hash = std::async([&] { return weights.source().content_hash(); });
@@ -36,25 +39,45 @@ std::shared_ptr<Model::Impl> build(const Checkpoint& checkpoint, const LoadOptio
   return impl;
 }
 
-Model load_from(Checkpoint from, const LoadOptions& options) {
-  const auto checkpoint = std::make_shared<const Checkpoint>(std::move(from));
-  return Model(load_with_spare(
-      options, [checkpoint](const LoadOptions& where) { return build(*checkpoint, where); }));
+/// `open` gives the checkpoint; the options have nothing left open.
+template <typename Open>
+Model load_from(const Open& open, const LoadOptions& options) {
+  double seconds = 0;
+  std::shared_ptr<Model::Impl> impl;
+  {
+    const Stopwatch watch(seconds, "load");
+    const auto checkpoint = std::make_shared<const Checkpoint>(open());
+    impl = load_with_spare(
+        options, [checkpoint](const LoadOptions& where) { return build(*checkpoint, where); });
+  }
+  impl->load_seconds = seconds;
+  Model model(std::move(impl));
+  const LoadReport how = model.loaded();
+  log_info(options.log, Topic::device, "model_loaded",
+           fmt::format("model loaded: {}, weights {}, {}, {} on {} ({}), toto {}, {:.2f} s",
+                       model.info().name, how.weights.substr(0, 12), word(how.mode),
+                       word(how.precision), how.device, how.isa, TOTO_VERSION, how.seconds));
+  return model;
 }
 
 }  // namespace
 
 Model Model::load(const ModelQuery& query, const LoadOptions& options) {
-  return load_from(open_checkpoint(query), options);
+  ModelQuery where = query;
+  if (options.environment == Environment::ignored) where.environment = Environment::ignored;
+  return load_from([&where] { return open_checkpoint(where); }, complete(options));
 }
 
 Model Model::synthesise(std::string_view preset, std::uint64_t seed, const LoadOptions& options) {
-  const ModelConfig config = find_preset(preset);
-  auto source = synthesise_weights(synthetic_tensors(config), seed, to_json(config));
-  WeightTable weights(std::move(source), tensor_list(config));
-  ModelInfo info = describe_model(config, weights);
-  info.name = fmt::format("{} (synthetic, seed {})", preset, seed);
-  return load_from({config, std::move(weights), std::move(info)}, options);
+  const auto open = [&] {
+    const ModelConfig config = find_preset(preset);
+    auto source = synthesise_weights(synthetic_tensors(config), seed, to_json(config));
+    WeightTable weights(std::move(source), tensor_list(config));
+    ModelInfo info = describe_model(config, weights);
+    info.name = fmt::format("{} (synthetic, seed {})", preset, seed);
+    return Checkpoint{config, std::move(weights), std::move(info)};
+  };
+  return load_from(open, complete(options));
 }
 
 const Model::Impl& Model::impl() const {
@@ -64,5 +87,13 @@ const Model::Impl& Model::impl() const {
 }
 
 const ModelInfo& Model::info() const { return impl().info; }
+
+LoadReport Model::loaded() const {
+  const Impl& how = impl();
+  const Backend& backend = how.net->backend();
+  return {
+      how.mode,         how.precision,   std::string(backend.name()), std::string(backend.isa()),
+      how.content_hash, how.load_seconds};
+}
 
 }  // namespace toto

@@ -17,6 +17,7 @@ struct Model::Impl {
   Mode mode = Mode::reduce_overhead;
   Precision precision = Precision::float32;
   std::string content_hash;    // of the weights
+  double load_seconds = 0;     // that loading took, reading included
   std::string configuration;   // all that config.json decides
   mutable bool tuned = false;  // max-autotune has chosen kernel parameters; under `turn`
   /// A backend has one set of scratch memory and one team of threads: forecasts take turns.

@@ -3,6 +3,8 @@
 
 #include <new>
 
+#include "core/log.h"
+
 namespace toto {
 
 std::shared_ptr<Model::Impl> load_with_spare(const LoadOptions& options, const LoadModel& load) {
@@ -21,7 +23,8 @@ std::shared_ptr<Model::Impl> load_with_spare(const LoadOptions& options, const L
       throw Error(ExitStatus::internal, "out_of_memory", what, "CUDA",
                   "free memory of the device, or use the CPU");
     }
-    if (options.warning) options.warning(std::string(what) + ": running on the CPU");
+    log_warning(options.log, Topic::device, "device_fallback",
+                std::string(what) + ": running on the CPU");
   }
   return load(cpu);
 }

@@ -7,6 +7,17 @@
 namespace toto {
 namespace {
 
+constexpr std::array<std::string_view, 10> kVariables = {"TOTO_COMPILE",
+                                                         "TOTO_COMPILE_BACKEND",
+                                                         "TOTO_COMPILE_MODE",
+                                                         "TOTO_DISABLE_COMPILE",
+                                                         "TOTO_LOG",
+                                                         "TOTO_MAX_PLANS",
+                                                         "TOTO_MODEL_ID",
+                                                         "TOTO_NUM_THREADS",
+                                                         "TOTO_PLAN_CACHE_DIR",
+                                                         "TOTO_SEED"};
+
 std::string on_off(bool on) { return on ? "on" : "off"; }
 
 template <typename T>
@@ -15,6 +26,8 @@ SettingLine line(std::string_view name, const Setting<T>& setting) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> setting_variables() { return kVariables; }
 
 std::string describe(const Origin& origin) {
   std::string source(word(origin.source));

@@ -16,9 +16,17 @@ constexpr Unit kUnits[] = {
     {"KB", 1'000ULL},    {"MB", 1'000'000ULL}, {"GB", 1'000'000'000ULL},
 };
 
-constexpr LogCategories kAll = {true, true, true, true};
+constexpr LogCategories kAll = {true, true, true, true, true, true};
 
 }  // namespace
+
+std::optional<bool> read_switch(std::string_view text) {
+  std::string lower(text);
+  for (char& ch : lower) {
+    if (ch >= 'A' && ch <= 'Z') ch = static_cast<char>(ch - 'A' + 'a');
+  }
+  return find_word(kSwitches, lower);
+}
 
 std::optional<std::uint64_t> read_whole(std::string_view text, std::uint64_t least,
                                         std::uint64_t most) {
@@ -55,6 +63,11 @@ std::optional<LogCategories> read_log(std::string_view text) {
     begin = comma + 1;
   }
   return log;
+}
+
+bool LogCategories::has(Topic topic) const {
+  const auto category = find_word(kLogCategories, word(topic));
+  return category && this->**category;
 }
 
 std::string write_log(const LogCategories& log) {

@@ -52,13 +52,21 @@ inline constexpr std::array<Word<Source>, 4> kSources = {{
     {"preset", Source::preset},
     {"built-in", Source::built_in},
 }};
-inline constexpr std::array<Word<bool>, 4> kSwitches = {
-    {{"0", false}, {"1", true}, {"false", false}, {"true", true}}};
-inline constexpr std::array<Word<bool LogCategories::*>, 4> kLogCategories = {{
+inline constexpr std::array<Word<bool>, 8> kSwitches = {{{"0", false},
+                                                         {"1", true},
+                                                         {"off", false},
+                                                         {"on", true},
+                                                         {"no", false},
+                                                         {"yes", true},
+                                                         {"false", false},
+                                                         {"true", true}}};
+inline constexpr std::array<Word<bool LogCategories::*>, 6> kLogCategories = {{
     {"plans", &LogCategories::plans},
     {"graphs", &LogCategories::graphs},
     {"cache", &LogCategories::cache},
     {"memory", &LogCategories::memory},
+    {"device", &LogCategories::device},
+    {"settings", &LogCategories::settings},
 }};
 
 template <typename Words>
@@ -85,6 +93,9 @@ std::string list_words(const Words& words) {
   for (const auto& word : words) list.append(list.empty() ? "" : ", ").append(word.text);
   return list;
 }
+
+/// One of kSwitches, in any case: True, ON.
+std::optional<bool> read_switch(std::string_view text);
 
 /// A decimal whole number in [least, most], nothing around it.
 std::optional<std::uint64_t> read_whole(std::string_view text, std::uint64_t least,

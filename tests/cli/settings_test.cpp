@@ -65,6 +65,74 @@ TEST_F(SettingsCommand, ConfigAsATable) {
   EXPECT_THAT(result.out, ContainsRegex("\nvalidation +mode eager, "));
 }
 
+// The presets keep what distinguishes them: a flag that nobody gave has no value.
+TEST_F(SettingsCommand, PresetsSwitchTheirChecksOn) {
+  json settings = config({"--preset", "production"});
+  EXPECT_EQ(settings["strict-counters"], setting("on", "preset production"));
+  EXPECT_EQ(settings["deterministic-checks"], setting("off", "built-in"));
+  settings = config({"--preset", "validation"});
+  EXPECT_EQ(settings["strict-counters"], setting("off", "built-in"));
+  EXPECT_EQ(settings["deterministic-checks"], setting("on", "preset validation"));
+  settings = config({"--preset", "production", "--no-strict-counters", "--deterministic-checks"});
+  EXPECT_EQ(settings["strict-counters"], setting("off", "flag --strict-counters"));
+  EXPECT_EQ(settings["deterministic-checks"], setting("on", "flag --deterministic-checks"));
+}
+
+// What PyTorch users have in their environment.
+TEST_F(SettingsCommand, ConfigListsVariablesOfPytorch) {
+  const std::vector<std::pair<std::string, std::string>> environment = {
+      {"TOTO_COMPILE", "1"},
+      {"TOTO_COMPILE_MODE", "max-autotune"},
+      {"TOTO_COMPILE_BACKEND", "inductor"},
+      {"TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS", "1"},
+      {"TORCH_LOGS", "recompiles"}};
+  const json settings = config({}, environment);
+  EXPECT_EQ(settings["mode"], setting("max-autotune", "environment TOTO_COMPILE_MODE"));
+  EXPECT_EQ(settings["device"]["value"], "cpu");
+  ASSERT_EQ(settings["variables"].size(), 3U);
+  EXPECT_EQ(settings["variables"][0]["name"], "TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS");
+  EXPECT_EQ(settings["variables"][1]["value"], "recompiles");
+  EXPECT_EQ(settings["variables"][2]["name"], "TOTO_COMPILE_BACKEND");
+  const Result table = run(Invocation{{"config"}, {}, environment, {}});
+  EXPECT_THAT(table.out, HasSubstr("\nTORCH_LOGS has no effect here: "));
+  EXPECT_EQ(config({})["variables"], json::array());
+}
+
+// They are told once, as notes; a forecast goes on.
+TEST_F(SettingsCommand, AForecastTellsWhatTheyMean) {
+  Invocation forecast{{"forecast", write("in.csv", two_columns()), "--model", tiny_model(),
+                       "--horizon", "4", "--output", "-"},
+                      {},
+                      {{"TOTO_COMPILE_BACKEND", "inductor"}, {"TORCH_LOGS", "recompiles"}},
+                      {}};
+  const Result told = run(forecast);
+  EXPECT_EQ(told.status, 0) << told.err;
+  EXPECT_EQ(std::count(told.err.begin(), told.err.end(), '\n'), 2) << told.err;
+  EXPECT_THAT(told.err, HasSubstr("toto: TOTO_COMPILE_BACKEND=inductor is a backend of "));
+  EXPECT_THAT(told.err, HasSubstr("toto: TORCH_LOGS has no effect here"));
+  forecast.arguments.emplace_back("--quiet");
+  EXPECT_EQ(run(forecast).err, "");
+}
+
+// Only what needs threads looks at their number, and says which variable is wrong.
+TEST_F(SettingsCommand, ThreadsOfTheEnvironment) {
+  const std::vector<std::pair<std::string, std::string>> none = {{"TOTO_NUM_THREADS", "0"}};
+  for (const std::vector<std::string>& needs :
+       {std::vector<std::string>{"bench", "a"},
+        {"forecast", write("in.csv", two_columns()), "--model", tiny_model()}}) {
+    const Result result = run(Invocation{needs, {}, none, {}});
+    expect_failure(result, 78, "invalid_threads");
+    EXPECT_THAT(result.err, HasSubstr("TOTO_NUM_THREADS"));
+  }
+  for (const std::vector<std::string>& without :
+       {std::vector<std::string>{"bench", "--help"},
+        {"model", "info", tiny_model()},
+        {"cache", "list", "--plan-cache-dir", path("nowhere")}}) {
+    const Result result = run(Invocation{without, {}, none, {}});
+    EXPECT_EQ(result.status, 0) << without[0] << ": " << result.err;
+  }
+}
+
 struct Malformed {
   std::string name;
   std::vector<std::string> arguments;
@@ -102,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "TOTO_COMPILE_MODE"},
         Malformed{"Switch",
                   {},
-                  {{"TOTO_DISABLE_COMPILE", "yes"}},
+                  {{"TOTO_DISABLE_COMPILE", "maybe"}},
                   78,
                   "invalid_setting",
                   "TOTO_DISABLE_COMPILE"},

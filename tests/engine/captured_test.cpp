@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "support/capturing_backend.h"
+#include "support/log_lines.h"
 #include "support/requests.h"
 
 namespace toto {
@@ -115,7 +116,7 @@ TEST_F(Captured, NoMoreThanMaxPlansAreKept) {
   std::vector<std::string> log;
   ForecasterOptions few;
   few.max_plans = 2;
-  few.plan_log = [&](std::string_view line) { log.emplace_back(line); };
+  few.log = test::infos_into(log);
   {
     Forecaster forecaster(model_, few);
     const std::vector<OwnedSeries> owned = {wave(1, 64)};
@@ -142,7 +143,7 @@ TEST_F(Captured, StrictCountersTellOfCapturesAndFallbacksAfterWarmUp) {
   std::vector<std::string> told;
   ForecasterOptions strict;
   strict.strict_counters = true;
-  strict.warning = [&](std::string_view line) { told.emplace_back(line); };
+  strict.log = test::warnings_into(told);
   Forecaster forecaster(model_, strict);
   const WarmupShape shape{100, 20, 1, 1};
   ForecastOptions o = six_samples();
@@ -208,7 +209,7 @@ TEST_F(Captured, WhatCannotBeCapturedHasTheSameBitsAndAReason) {
   const auto owned = many(3);
   std::vector<std::string> log;
   ForecasterOptions logged;
-  logged.plan_log = [&](std::string_view line) { log.emplace_back(line); };
+  logged.log = test::infos_into(log);
   Forecaster forecaster(model_, logged), expected(plain_);
   const ForecastOptions o = six_samples(kTooLong);
   const auto a = forecaster.forecast(views(owned), o);

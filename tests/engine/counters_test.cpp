@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/log_lines.h"
 #include "support/small_model.h"
 
 namespace toto {
@@ -74,7 +75,7 @@ TEST_F(Counted, StrictCountersTellOfPlansAfterWarmUp) {
   std::vector<std::string> told;
   ForecasterOptions options;
   options.strict_counters = true;
-  options.warning = [&](std::string_view line) { told.emplace_back(line); };
+  options.log = test::warnings_into(told);
   Forecaster forecaster(model_, options);
   run(forecaster, 20);  // not yet warmed up: nothing to tell
   EXPECT_THAT(told, IsEmpty());

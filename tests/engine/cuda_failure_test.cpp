@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "support/log_lines.h"
 #include "support/needs_device.h"
 #include "support/requests.h"
 
@@ -94,7 +95,7 @@ TEST(CudaFailure, WithoutMemoryItIsAnErrorOrTheCpu) {
     impl->load_spare = [] { return make("cpu"); };
     std::vector<std::string> warnings;
     ForecasterOptions telling;
-    telling.warning = [&](std::string_view line) { warnings.emplace_back(line); };
+    telling.log = test::warnings_into(warnings);
     const auto found = Forecaster(model, telling).forecast(views(owned), options());
     for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], on_cpu[i]);
     EXPECT_EQ(warnings.size(), 1U);
@@ -111,7 +112,7 @@ TEST(CudaFailure, WeightsThatDoNotFitAreLoadedOnTheCpu) {
   options.backend = "cuda";
   EXPECT_THROW((void)Model::synthesise("toto-open-base-1.0", 1, options), Error);
   options.else_cpu = true;
-  options.warning = [&](std::string_view line) { warnings.emplace_back(line); };
+  options.log = test::warnings_into(warnings);
   const Model model = Model::synthesise("toto-open-base-1.0", 1, options);
   EXPECT_EQ(model.impl().net->backend().name(), "cpu");
   EXPECT_EQ(warnings.size(), 1U);

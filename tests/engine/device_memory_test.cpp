@@ -11,6 +11,7 @@
 #include "backend/graph_capture.h"
 #include "models/spare.h"
 #include "support/faulty_backend.h"
+#include "support/log_lines.h"
 #include "support/requests.h"
 
 namespace toto {
@@ -97,7 +98,7 @@ struct Warnings {
   std::vector<std::string> lines;
   ForecasterOptions options() {
     ForecasterOptions o;
-    o.warning = [this](std::string_view line) { lines.emplace_back(line); };
+    o.log = test::warnings_into(lines);
     return o;
   }
 };
@@ -168,7 +169,7 @@ TEST(DeviceMemory, BatchesAreSmallEnoughToBeCaptured) {
     for (std::size_t i = 0; i < r.series; ++i) owned.push_back(test::wave(i, 64));
     std::vector<std::string> log;
     ForecasterOptions forecaster_options;
-    forecaster_options.plan_log = [&](std::string_view line) { log.emplace_back(line); };
+    forecaster_options.log = test::infos_into(log);
     Forecaster forecaster(model, forecaster_options);
     ForecastOptions o;
     o.horizon = r.patches * 8;
@@ -274,7 +275,7 @@ TEST(DeviceMemory, WeightsThatDoNotFitAreLoadedOnTheCpu) {
     EXPECT_EQ(e.code(), "out_of_memory");
   }
   device.else_cpu = true;
-  device.warning = [&](std::string_view line) { warnings.emplace_back(line); };
+  device.log = test::warnings_into(warnings);
   EXPECT_FALSE(load_with_spare(device, load)->load_spare);
   EXPECT_EQ(tried, (std::vector<std::string>{"cuda", "cuda", "cpu"}));
   ASSERT_EQ(warnings.size(), 1U);

@@ -27,7 +27,7 @@ constexpr std::uint32_t kKeys = 3;
 PlanCacheKey key_of(std::uint32_t number) { return plan_key("model-" + std::to_string(number)); }
 
 PlanCache open_cache(const std::string& folder) {
-  return {folder, CachePolicy::prefer, [](std::string_view message) { FAIL() << message; }};
+  return {folder, CachePolicy::prefer, [](const LogEvent& event) { FAIL() << event.message; }};
 }
 
 // An entry as plan_entry() makes it for some number: none is a mixture.
@@ -105,7 +105,7 @@ TEST(PlanCacheCrash, AThousandKillsLeaveWholeEntriesOrNone) {
 // What one of the processes does; gives 0 if all it read was whole.
 int use_shared_folder(const std::string& folder, std::uint32_t process) {
   int complaints = 0;
-  PlanCache cache(folder, CachePolicy::prefer, [&](std::string_view) { ++complaints; });
+  PlanCache cache(folder, CachePolicy::prefer, [&](const LogEvent&) { ++complaints; });
   for (std::uint32_t i = 0; i < 60; ++i) {
     const PlanCacheKey key = key_of((process + i) % kKeys);
     if (!cache.store(key, plan_entry(process * 100 + i, 200))) return 2;

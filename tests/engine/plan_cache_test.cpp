@@ -16,6 +16,7 @@
 
 #include "engine/plan_files.h"
 #include "support/entries.h"
+#include "support/log_lines.h"
 #include "support/test_files.h"
 
 namespace toto {
@@ -31,7 +32,7 @@ using testing::HasSubstr;
 class PlanCacheTest : public testing::Test {
  protected:
   PlanCache cache(CachePolicy policy = CachePolicy::prefer) {
-    return {plans, policy, [this](std::string_view message) { warnings.emplace_back(message); }};
+    return {plans, policy, test::warnings_into(warnings)};
   }
   [[nodiscard]] std::string file(const PlanCacheKey& key = plan_key()) const {
     return plans + "/" + plan_file_name(key);

@@ -11,6 +11,7 @@
 #include "models/model_impl.h"
 #include "models/toto2/generation.h"
 #include "statistics/knots.h"
+#include "support/log_lines.h"
 #include "support/requests.h"
 #include "support/test_files.h"
 
@@ -119,7 +120,7 @@ TEST(Toto2Forecaster, LevelsAreLinearBetweenTheQuantilesAndConstantBeyond) {
   options.levels = {0.01, 0.1, 0.25, 0.5, 0.62, 0.9, 0.999};
   std::vector<std::string> warnings;
   ForecasterOptions how;
-  how.warning = [&](std::string_view line) { warnings.emplace_back(line); };
+  how.log = test::warnings_into(warnings);
   Forecaster forecaster(model, how);
   const Series view = series.front().view();
   const Forecast found = forecaster.forecast(std::span(&view, 1), options).front();

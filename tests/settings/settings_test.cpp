@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 
 #include "core/cpu_info.h"
 #include "support/test_files.h"
@@ -17,14 +16,8 @@ namespace {
 using test::error_of;
 using testing::HasSubstr;
 
-using Variables = std::map<std::string, std::string>;
-
 Settings resolve(const SettingsFlags& flags, const Variables& variables = {}) {
-  return resolve_settings(flags, [&](const char* name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    if (found == variables.end()) return std::nullopt;
-    return found->second;
-  });
+  return resolve_settings(flags, variables);
 }
 
 Origin flag(const char* name) { return {Source::flag, name}; }
@@ -118,21 +111,25 @@ TEST(Settings, EveryVariable) {
   EXPECT_EQ(s.seed.origin, variable("TOTO_SEED"));
   EXPECT_EQ(s.model.value, "a/b");
   EXPECT_EQ(s.model.origin, variable("TOTO_MODEL_ID"));
-  EXPECT_EQ(s.log.value, (LogCategories{true, true, true, true}));
+  EXPECT_EQ(s.log.value, (LogCategories{true, true, true, true, true, true}));
   EXPECT_EQ(s.log.origin, variable("TOTO_LOG"));
 }
 
+// Each of them is an error that names it, or the value of a setting.
 TEST(Settings, TheListOfVariablesIsWhatIsRead) {
-  std::vector<std::string> asked;
-  resolve_settings({}, [&](const char* name) -> std::optional<std::string> {
-    asked.emplace_back(name);
-    return std::nullopt;
-  });
-  std::erase_if(asked, [](const std::string& name) { return !name.starts_with("TOTO_"); });
-  // With nothing set the mode asks about TOTO_COMPILE only once, but the order is free.
-  std::sort(asked.begin(), asked.end());
-  asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
-  EXPECT_THAT(asked, testing::ElementsAreArray(setting_variables()));
+  EXPECT_TRUE(std::is_sorted(setting_variables().begin(), setting_variables().end()));
+  for (const std::string_view name : setting_variables()) {
+    const Variables variables = {{std::string(name), "nonsense"}};
+    EXPECT_THAT(explain(variables), testing::IsEmpty()) << name;
+    if (name == "TOTO_MODEL_ID" || name == "TOTO_PLAN_CACHE_DIR") {
+      const Settings s = resolve({}, variables);
+      EXPECT_EQ((name == "TOTO_MODEL_ID" ? s.model : s.plan_cache_dir).value, "nonsense");
+      continue;
+    }
+    const Error error = error_of([&] { resolve({}, variables); });
+    EXPECT_EQ(error.status(), ExitStatus::bad_config) << name;
+    EXPECT_EQ(error.where(), name);
+  }
 }
 
 TEST(Settings, AnEmptyVariableIsUnset) {
@@ -331,19 +328,12 @@ INSTANTIATE_TEST_SUITE_P(
                   "unknown_mode",
                   {"fast", "", "Eager", "reduce_overhead", "eager "},
                   "eager, default, reduce-overhead, max-autotune"},
-        Malformed{"TorchMode",
-                  &Flags::mode,
-                  "--mode",
-                  "TORCH_COMPILE_MODE",
-                  "unknown_mode",
-                  {"max-autotune-no-cudagraphs"},
-                  "max-autotune"},
         Malformed{"Device",
                   &Flags::device,
                   "--device",
                   "TOTO_COMPILE_BACKEND",
                   "unknown_device",
-                  {"tpu", "cuda:0", "inductor", ""},
+                  {"tpu", "cuda:0", "inductors", ""},
                   "cpu, cuda, auto"},
         Malformed{"Backend",
                   &Flags::backend,
@@ -451,7 +441,7 @@ TEST(Settings, LogIsWrittenAsItIsRead) {
   }
   SettingsFlags flags;
   flags.log = "plans,all";
-  EXPECT_EQ(resolve(flags).log.value, (LogCategories{true, true, true, true}));
+  EXPECT_EQ(resolve(flags).log.value, (LogCategories{true, true, true, true, true, true}));
 }
 
 }  // namespace

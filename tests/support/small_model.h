@@ -50,7 +50,7 @@ inline std::shared_ptr<Model::Impl> make_impl(const Toto1Config& config, bool la
                                               std::uint64_t seed = 0,
                                               const LoadOptions& options = {}) {
   auto impl = impl_on(make_backend(options), config, labels, execution, seed);
-  impl->mode = options.mode;
+  impl->mode = options.mode.value_or(Mode::reduce_overhead);
   impl->precision = options.precision;
   return impl;
 }

@@ -26,6 +26,8 @@ struct RunInfo {
   bool synthetic = false;  ///< synthetic weights: the output says so
   std::uint64_t seed = 0;
   std::string decode;  ///< "cached" or "uncached"
+  /// How it was computed (LoadReport), for JSON; empty: left out.
+  std::string mode = {}, type = {}, device = {}, isa = {}, version = {}, weights = {};
 };
 
 /// Long format: unique_id, ds, (point, where a forecast has one,) mean and a column q0.1 ... for

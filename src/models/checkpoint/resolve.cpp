@@ -63,6 +63,7 @@ ResolvedModel from_file(std::string name, const fs::path& file) {
 
 std::string chosen_model(const ModelQuery& query) {
   if (!query.model.empty()) return query.model;
+  if (query.environment == Environment::ignored) return {};
   const char* id = std::getenv("TOTO_MODEL_ID");
   return id ? id : "";
 }

@@ -35,9 +35,10 @@ Check addresses(const ForecastOptions& options, const std::vector<Forecast>& all
       const DrawAddress address{series_key(f.id), static_cast<std::uint32_t>(cell / f.horizon),
                                 static_cast<std::uint32_t>(sample),
                                 static_cast<std::uint32_t>(step)};
-      const double drawn = draw_mixture(p.df.data() + cell * k, p.loc.data() + cell * k,
-                                        p.scale.data() + cell * k, p.probability.data() + cell * k,
-                                        1, static_cast<int>(k), draw_words(options.seed, address));
+      const double drawn =
+          draw_mixture(p.df.data() + cell * k, p.loc.data() + cell * k, p.scale.data() + cell * k,
+                       p.probability.data() + cell * k, 1, static_cast<int>(k),
+                       draw_words(options.seed.value_or(0), address));
       const double y = p.affine_loc[cell] + p.affine_scale[cell] * drawn;
       const auto found = static_cast<double>(f.samples[at]);
       ++count;
@@ -85,7 +86,7 @@ bool same_exact_steps(const Forecast& a, const Forecast& b) {
 Check another_seed(Forecaster& forecaster, const Request& request,
                    const std::vector<Forecast>& all) {
   ForecastOptions options = request.options;
-  ++options.seed;
+  options.seed = options.seed.value_or(0) + 1;
   const std::vector<Forecast> other = forecaster.forecast(request.series, options);
   std::size_t equal = 0, count = 0, changed = 0;
   for (std::size_t i = 0; i < other.size(); ++i) {

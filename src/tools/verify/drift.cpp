@@ -25,7 +25,9 @@ bool is_model(const Check& check) { return check.name == "against: model"; }
 
 }  // namespace
 
-VerifyReport verify_drift(const VerifyOptions& options) {
+VerifyReport verify_drift(const VerifyOptions& asked) {
+  VerifyOptions options = asked;
+  options.load = complete(asked.load);
   const verify::Harness harness(options);
   verify::SuiteState state(options, harness);
   const std::vector<verify::Item> items = {

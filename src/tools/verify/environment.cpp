@@ -43,10 +43,10 @@ Check stale_plans(const VerifyOptions& options) {
 }
 
 Check mode_in_force(const SuiteState& state) {
-  Check c = measured("mode in force", "whether the rollback is on",
-                     state.options.load.mode == Mode::eager ? 1 : 0, 1, {},
-                     fmt::format("{} is what would be deployed", state.in_force().label()));
-  if (state.options.load.mode == Mode::eager) {
+  Check c =
+      measured("mode in force", "whether the rollback is on", state.mode() == Mode::eager ? 1 : 0,
+               1, {}, fmt::format("{} is what would be deployed", state.in_force().label()));
+  if (state.mode() == Mode::eager) {
     c.verdict = Verdict::warning;
     c.why += ": the reference's order of operations, and slow";
   }

@@ -352,7 +352,8 @@ bool GoldenReport::holds() const {
          std::all_of(cases.begin(), cases.end(), [](const auto& c) { return c.holds(); });
 }
 
-GoldenReport verify_golden(std::span<const std::string> folders, const LoadOptions& options) {
+GoldenReport verify_golden(std::span<const std::string> folders, const LoadOptions& asked) {
+  const LoadOptions options = complete(asked);
   GoldenReport report;
   report.backend = options.backend;
   report.precision = word(options.precision);

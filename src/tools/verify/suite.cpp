@@ -187,12 +187,26 @@ ExitStatus VerifyReport::status() const {
   return partial ? ExitStatus::attention : ExitStatus::ok;
 }
 
-VerifyReport verify_suite(const VerifyOptions& options) {
+namespace {
+
+/// What is verified is what would be deployed: the environment counts once, here, and does not
+/// change the modes that are compared.
+VerifyOptions completed(const VerifyOptions& options) {
+  VerifyOptions all = options;
+  all.load = complete(options.load);
+  return all;
+}
+
+}  // namespace
+
+VerifyReport verify_suite(const VerifyOptions& asked) {
+  const VerifyOptions options = completed(asked);
   const verify::Harness harness(options);
   return verify::run_suite(options, harness);
 }
 
-std::string verify_bits(const VerifyOptions& options) {
+std::string verify_bits(const VerifyOptions& asked) {
+  const VerifyOptions options = completed(asked);
   const verify::Harness harness(options);
   verify::SuiteState state(options, harness);
   return verify::bits_of_all(state);

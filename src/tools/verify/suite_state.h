@@ -48,8 +48,9 @@ class SuiteState {
 
   /// Of the kernels, once a model has been loaded.
   [[nodiscard]] std::string isa() const;
-  /// The variant to be deployed.
-  [[nodiscard]] Variant in_force() const { return {options.load.mode, options.load.precision}; }
+  /// The mode and the variant to be deployed.
+  [[nodiscard]] Mode mode() const { return options.load.mode.value_or(Mode::reduce_overhead); }
+  [[nodiscard]] Variant in_force() const { return {mode(), options.load.precision}; }
   /// The other ways of running that the suite looks at; `eager` float32 is what they are compared
   /// with.
   [[nodiscard]] std::vector<Variant> variants() const;

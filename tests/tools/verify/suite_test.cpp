@@ -44,7 +44,7 @@ class FaultyLaboratory : public Harness {
     Checkpoint checkpoint = open_checkpoint(options_.query);
     auto impl = std::make_shared<Model::Impl>();
     impl->info = std::move(checkpoint.info);
-    impl->mode = load.mode;
+    impl->mode = *load.mode;
     impl->precision = load.precision;
     impl->content_hash = checkpoint.weights.source().content_hash();
     const bool eager = variant.mode == Mode::eager;
@@ -84,6 +84,7 @@ VerifyOptions options_for_test() {
   o.query.model = kModel;
   o.load.threads = 2;
   o.load.mode = Mode::reduce_overhead;
+  o.load = complete(o.load);
   o.modes = {Mode::eager, Mode::planned, Mode::reduce_overhead, Mode::max_autotune};
   o.command = "toto verify";
   return o;
