@@ -89,6 +89,7 @@ struct Settings {
   Setting<LogCategories> log;
   Setting<bool> strict_counters;       ///< what should be 0 after warm-up and is not, is told
   Setting<bool> deterministic_checks;  ///< the checks of the `validation` preset
+  std::vector<VariableNote> notes;     ///< variables that mean something else here (explain)
 
   /// From TOTO_* variables, then what is built in; errors as resolve_settings.
   static Settings from_environment(const Variables& variables = process_variables());
@@ -96,8 +97,8 @@ struct Settings {
   static Settings built_in() { return from_environment({}); }
 
   /// Takes over every setting that the options have, and closes them to the environment. A `log`
-  /// that is empty becomes log_to_stderr(log). The first chooses the device. Throws Error:
-  /// device_unavailable (69); unsupported_precision, conflicting_flags (2 where a flag asked for
+  /// that is empty becomes log_to_stderr(log). The first logs the notes and chooses the device.
+  /// Throws Error: device_unavailable (69); unsupported_precision, conflicting_flags (2 where a flag asked for
   /// the device, 78 where a variable did).
   void apply(LoadOptions& options) const;
   void apply(ModelQuery& query) const;

@@ -103,8 +103,9 @@ typedef struct toto_model_options {
   const char* precision;  ///< "float32", "tf32", "bfloat16" or "float64"
   int32_t threads;        ///< of the cpu backend
   int32_t strict;         ///< 1: unknown keys of config.json are errors
-  toto_message_fn warning;  ///< told what is not as it was asked to be; may be NULL. Called while
-                            ///< the model is loaded, and later from any thread that forecasts
+  toto_message_fn warning;  ///< told what is not as it was asked to be, and what variables that are
+                            ///< set for PyTorch mean here; may be NULL. Called while the model is
+                            ///< loaded, and later from any thread that forecasts
   void* user;               ///< handed to `warning`; must live as long as the model is used
 } toto_model_options;
 #define TOTO_MODEL_OPTIONS_INIT \

@@ -28,12 +28,13 @@ struct toto_forecast {
 
 namespace toto::capi {
 
-/// Messages to callbacks of C, warnings to one and the rest to the other. Empty where both are
-/// NULL.
+/// Messages to callbacks of C: warnings to one, the rest to the other. What variables mean goes to
+/// `warning` too: a model has no other callback. Empty where both are NULL.
 inline LogSink lines_to(toto_message_fn warning, toto_message_fn info, void* user) {
   if (warning == nullptr && info == nullptr) return {};
   return [warning, info, user](const LogEvent& event) {
-    const toto_message_fn callback = event.severity == Severity::warning ? warning : info;
+    const bool warns = event.severity == Severity::warning || event.topic == Topic::settings;
+    const toto_message_fn callback = warns ? warning : info;
     if (callback != nullptr) callback(user, std::string(event.message).c_str());
   };
 }

@@ -86,6 +86,7 @@ void add_settings_options(const Command& command, SettingsFlags& flags) {
 
 LogSink log_sink(const Settings& settings) {
   return [wanted = settings.log.value](const LogEvent& event) {
+    if (event.code == "variable") return;  // cli/environment.h tells
     if (event.severity == Severity::warning) {
       warn(event.message);
     } else if (wanted.has(event.topic)) {

@@ -49,6 +49,13 @@ Setting<Device> device_of(const LoadOptions& options, const Resolver& from) {
   return from.device();
 }
 
+void log_notes(const LogSink& log, const std::vector<VariableNote>& notes) {
+  if (!log) return;
+  for (const VariableNote& note : notes) {
+    log({Topic::settings, note.severity, "variable", note.meaning});
+  }
+}
+
 }  // namespace
 
 void Settings::apply(LoadOptions& options) const {
@@ -56,6 +63,7 @@ void Settings::apply(LoadOptions& options) const {
   options.threads = threads.value;
   options.mode = mode.value;
   if (!options.log) options.log = log_to_stderr(log.value);
+  log_notes(options.log, notes);
   options.backend = backend.value == "reference" ? "reference" : "";
   choose_device(options, device);
   options.device = {};
@@ -69,9 +77,7 @@ LoadOptions complete(const LoadOptions& options) {
       options.environment == Environment::obeyed ? process_variables() : Variables{};
   const Resolver from(flags, variables);
   if (!all.log) all.log = log_to_stderr(from.log().value);
-  for (const VariableNote& note : explain(variables)) {
-    if (all.log) all.log({Topic::settings, note.severity, "variable", note.meaning});
-  }
+  log_notes(all.log, explain(variables));
   if (const auto forced = from.forced_mode()) all.mode = forced->value;
   if (!all.mode) all.mode = from.mode().value;
   const bool named = !all.backend.empty() && all.backend != "reference";

@@ -40,6 +40,7 @@ Settings resolve_settings(const SettingsFlags& flags, const Variables& variables
   s.log = from.log();
   s.strict_counters = from.strict_counters();
   s.deterministic_checks = from.deterministic_checks();
+  s.notes = explain(variables);
   return s;
 }
 

@@ -53,6 +53,8 @@ void test_null_handles(void);
 void test_model(void);
 void test_shipped_model(void);
 void test_devices(void);
+void test_rollback(void);
+void test_variables_of_pytorch(void);
 void test_model_errors(void);
 void test_forecaster_errors(void);
 void test_request_errors(void);

@@ -82,6 +82,8 @@ int main(int argc, char** argv) {
       {"model", test_model},
       {"shipped_model", test_shipped_model},
       {"devices", test_devices},
+      {"rollback", test_rollback},
+      {"variables_of_pytorch", test_variables_of_pytorch},
       {"model_errors", test_model_errors},
       {"forecaster_errors", test_forecaster_errors},
       {"request_errors", test_request_errors},
