@@ -20,7 +20,7 @@ static void load_and_keep(toto_model_options* options, char* written) {
   char folder[4096];
   FILE* file = tmpfile();
   const int standard_error = dup(STDERR_FILENO);
-  const char* data = getenv("TOTO_TEST_DATA");
+  const char* data = getenv("CAPI_TEST_DATA");
   snprintf(folder, sizeof folder, "%s/toto1-tiny-a", data == NULL ? "." : data);
   options->model = folder;
   options->threads = 1;

@@ -92,7 +92,7 @@ void test_devices(void) {
   toto_model_options options = TOTO_MODEL_OPTIONS_INIT;
   char folder[4096];
   int lines = 0;
-  snprintf(folder, sizeof folder, "%s/toto1-tiny-a", getenv("TOTO_TEST_DATA"));
+  snprintf(folder, sizeof folder, "%s/toto1-tiny-a", getenv("CAPI_TEST_DATA"));
   options.model = folder;
   options.device = "cuda";
   options.warning = count_line;
@@ -131,7 +131,7 @@ void test_model_errors(void) {
   options.hub_cache = "/no/such/cache";
   CHECK_FAILS(toto_model_load(&options, &model, &caught), TOTO_MISSING_INPUT, "model_not_found",
               "owner/no-such-model");
-  snprintf(config, sizeof config, "%s/toto1-tiny-a/config.json", getenv("TOTO_TEST_DATA"));
+  snprintf(config, sizeof config, "%s/toto1-tiny-a/config.json", getenv("CAPI_TEST_DATA"));
   options.model = config;  // a file, but of no weights
   CHECK(toto_model_load(&options, &model, &caught) == TOTO_BAD_DATA);
   toto_error_free(caught);

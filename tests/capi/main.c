@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// capi_test NAME: one test of the C interface. TOTO_TEST_DATA is the folder of the golden cases.
+// capi_test NAME: one test of the C interface. CAPI_TEST_DATA is the folder of the golden cases.
 #include <math.h>
 #include <stdlib.h>
 
@@ -36,7 +36,7 @@ toto_model* tiny_model(void) {
   toto_model* model = NULL;
   toto_model_options options = TOTO_MODEL_OPTIONS_INIT;
   char folder[4096];
-  const char* data = getenv("TOTO_TEST_DATA");
+  const char* data = getenv("CAPI_TEST_DATA");
   snprintf(folder, sizeof folder, "%s/toto1-tiny-a", data == NULL ? "." : data);
   options.model = folder;
   options.threads = 1;
