@@ -6,6 +6,7 @@
 #include "support/log_lines.h"
 #include "support/requests.h"
 #include "support/test_files.h"
+#include "toto/service.hpp"
 
 namespace toto {
 namespace {
@@ -98,6 +99,25 @@ TEST(Embedding, TheSeedOfTheVariable) {
   EXPECT_EQ(samples({}, 0), zero);
   EXPECT_EQ(samples({.seed = 0}), zero);
   EXPECT_EQ(samples({.environment = Environment::ignored}), zero);
+}
+
+// Also where one micro-batch holds requests that name a seed and requests that do not.
+TEST(Embedding, TheSeedOfAService) {
+  const ScopedEnvironment seed("TOTO_SEED", "7");
+  Service service(load());
+  const std::vector<test::OwnedSeries> owned = {test::wave(1, 64)};
+  Request request;
+  request.series = test::views(owned).front();
+  request.options = test::six_samples();
+  std::vector<Future> futures;
+  for (int i = 0; i < 8; ++i) {
+    request.options.seed.reset();
+    if (i % 2 == 1) request.options.seed = 0;
+    futures.push_back(service.submit(request));
+  }
+  for (std::size_t i = 0; i < futures.size(); ++i) {
+    EXPECT_EQ(futures[i].get().samples, samples({}, i % 2 == 1 ? 0 : 7)) << i;
+  }
 }
 
 TEST(Embedding, ThePlanCacheOfTheVariable) {
