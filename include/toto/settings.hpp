@@ -98,8 +98,8 @@ struct Settings {
 
   /// Takes over every setting that the options have, and closes them to the environment. A `log`
   /// that is empty becomes log_to_stderr(log). The first logs the notes and chooses the device.
-  /// Throws Error: device_unavailable (69); unsupported_precision, conflicting_flags (2 where a flag asked for
-  /// the device, 78 where a variable did).
+  /// Throws Error: device_unavailable (69); unsupported_precision, conflicting_flags (2 where a
+  /// flag asked for the device, 78 where a variable did).
   void apply(LoadOptions& options) const;
   void apply(ModelQuery& query) const;
   void apply(ForecasterOptions& options) const;
