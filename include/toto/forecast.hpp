@@ -225,6 +225,9 @@ class Forecaster {
                 std::span<Forecast> out);
   [[nodiscard]] std::vector<Forecast> forecast(std::span<const Series> series,
                                                const ForecastOptions& options);
+  /// The same with options of its own for each series. `progress` of the first is called.
+  void forecast(std::span<const Series> series, std::span<const ForecastOptions> options,
+                std::span<Forecast> out);
   /// The statistics alone, into one array of the caller's (statistic_rows). Throws also Error (2)
   /// invalid_output where `out` has another size than array_size() of all series together, or where
   /// samples or parameters are to be kept, which have no place in it.

@@ -302,6 +302,12 @@ struct Forecaster::Impl {
 
 namespace {
 
+void check_outputs(std::size_t series, std::size_t found) {
+  if (found == series) return;
+  throw Error(ExitStatus::usage, "invalid_output",
+              fmt::format("expected {} elements, one for each series, found {}", series, found));
+}
+
 void check_alive(const std::unique_ptr<Forecaster::Impl>& impl) {
   if (impl) return;
   throw Error(ExitStatus::usage, "moved_from", "this forecaster was moved from", "toto::Forecaster",
@@ -339,11 +345,7 @@ void Forecaster::forecast(std::span<const Series> series, const ForecastOptions&
                           std::span<Forecast> out) {
   check_alive(impl_);
   check_options(options);
-  if (out.size() != series.size()) {
-    throw Error(
-        ExitStatus::usage, "invalid_output",
-        fmt::format("expected {} elements for the forecasts, found {}", series.size(), out.size()));
-  }
+  check_outputs(series.size(), out.size());
   impl_->check_ids(series);
   impl_->jobs.clear();
   for (std::size_t i = 0; i < series.size(); ++i) {
@@ -365,6 +367,36 @@ void forecast_jobs(Forecaster& forecaster, std::span<const ForecastJob> jobs,
   std::swap(impl, cpu);
   impl->forecast(jobs, progress);
   retire(std::move(cpu));
+}
+
+void Forecaster::forecast(std::span<const Series> series, std::span<const ForecastOptions> options,
+                          std::span<Forecast> out) {
+  check_alive(impl_);
+  check_outputs(series.size(), options.size());
+  check_outputs(series.size(), out.size());
+  for (const ForecastOptions& o : options) check_options(o);
+  impl_->check_ids(series);
+  Progress progress;
+  std::size_t before = 0;  // units of the calls that have ended
+  std::size_t ended = 0;
+  if (!options.empty() && options.front().progress) {
+    progress = [&](std::size_t done, std::size_t total) {
+      ended = total;
+      return options.front().progress(before + done, before + total);
+    };
+  }
+  std::vector<bool> taken(series.size(), false);
+  for (std::size_t first = 0; first < series.size(); ++first) {
+    if (taken[first]) continue;
+    impl_->jobs.clear();
+    for (std::size_t i = first; i < series.size(); ++i) {
+      if (taken[i] || !ForecastWriter::alike(options[first], options[i])) continue;
+      taken[i] = true;
+      impl_->jobs.push_back({&series[i], &options[i], &out[i]});
+    }
+    forecast_jobs(*this, impl_->jobs, progress);
+    before += ended;
+  }
 }
 
 void Forecaster::forecast(std::span<const Series> series, const ForecastOptions& options,

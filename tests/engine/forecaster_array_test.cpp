@@ -140,6 +140,36 @@ TEST(ForecasterArray, OtherSizesAndSamplesAreRefused) {
   EXPECT_EQ(code_of([&] { forecaster.forecast(series, o, std::span(out)); }), "invalid_output");
 }
 
+TEST(ForecasterArray, SeriesMayHaveOptionsOfTheirOwn) {
+  const Model model = test::make_model(test::spec_config());
+  const std::vector<OwnedSeries> owned = test::many(9);
+  const std::vector<Series> series = test::views(owned);
+  std::vector<ForecastOptions> options;
+  for (std::size_t i = 0; i < owned.size(); ++i) {
+    options.push_back(few(2 + 5 * (i % 4)));
+    options[i].mean_only = i % 3 == 1;
+    options[i].keep_parameters = i % 2 == 1;
+    options[i].seed = i;
+  }
+  std::vector<std::pair<std::size_t, std::size_t>> told;
+  options[0].progress = [&](std::size_t done, std::size_t total) {
+    told.emplace_back(done, total);
+    return true;
+  };
+  Forecaster forecaster(model);
+  std::vector<Forecast> found(owned.size());
+  forecaster.forecast(series, options, found);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_EQ(told.back().first, told.back().second);
+  for (std::size_t i = 0; i < owned.size(); ++i) {
+    const Forecast alone = forecaster.forecast({&series[i], 1}, options[i]).front();
+    test::expect_same(found[i], alone);
+    EXPECT_EQ(found[i].parameters.loc, alone.parameters.loc);
+  }
+  options.pop_back();
+  EXPECT_EQ(code_of([&] { forecaster.forecast(series, options, found); }), "invalid_output");
+}
+
 TEST(ForecasterArray, ARequestOfAServiceHasOneOfItsOwn) {
   const Model model = test::make_model(test::spec_config());
   const std::vector<OwnedSeries> owned = test::many(9);

@@ -49,35 +49,31 @@ Shown show_series(const data::TimeSeries& series, const Parameters& parameters) 
   return shown;
 }
 
-Forecast forecast_one(Forecaster& forecaster, const data::TimeSeries& series,
-                      const Parameters& parameters, const ForecastOptions& asked) {
-  const Shown shown = show_series(series, parameters);
-  const std::size_t patch = static_cast<std::size_t>(forecaster.model().impl().net->patch());
+/// A series as the engine is to see it, and what is asked of it.
+struct Call {
+  Shown shown;
+  Wanted wanted;
+};
+
+Wanted wanted_for(const Parameters& parameters, const ForecastOptions& asked) {
   Wanted wanted;
   wanted.points = parse_aggregates(parameters.aggregate);
   wanted.points.push_back(parse_aggregate("median"));
   wanted.levels.assign(asked.levels.begin(), asked.levels.end());
   std::ranges::sort(wanted.levels);
-  ForecastOptions options = forecast_options(parameters, wanted, asked.horizon, patch);
-  options.seed = asked.seed;
-  options.decode = asked.decode;
-  options.align = asked.align;
-  options.progress = asked.progress;
-  Series view;
-  view.id = series.id;
-  view.variates = series.variates.size();
-  view.steps = shown.values.size() / view.variates;
-  view.values = shown.values;
-  view.mask = shown.mask;
-  const Forecast raw = forecaster.forecast({&view, 1}, options).front();
-  const std::vector<float> read = read_forecast(raw, parameters, wanted, shown.bases, patch);
-  require_finite(read, "series " + quote(series.id));
+  return wanted;
+}
 
+Forecast in_users_units(const Forecast& raw, const Call& call, const Parameters& parameters,
+                        std::size_t patch) {
+  const Wanted& wanted = call.wanted;
+  const std::vector<float> read = read_forecast(raw, parameters, wanted, call.shown.bases, patch);
+  require_finite(read, "series " + quote(raw.id));
   Forecast out;
-  out.id = series.id;
-  out.variates = view.variates;
-  out.horizon = asked.horizon;
-  out.exact_steps = exact_steps(parameters, asked.horizon, patch);
+  out.id = raw.id;
+  out.variates = raw.variates;
+  out.horizon = raw.horizon;
+  out.exact_steps = exact_steps(parameters, raw.horizon, patch);
   out.num_samples = raw.num_samples;
   const std::size_t cells = out.variates * out.horizon;
   const std::size_t first_level = wanted.points.size() + 1;
@@ -100,11 +96,30 @@ Forecast forecast_one(Forecaster& forecaster, const data::TimeSeries& series,
 std::vector<Forecast> forecast_next(Forecaster& forecaster,
                                     std::span<const data::TimeSeries> series,
                                     std::span<const Parameters> parameters,
-                                    const ForecastOptions& options) {
+                                    const ForecastOptions& asked) {
+  const std::size_t patch = static_cast<std::size_t>(forecaster.model().impl().net->patch());
+  std::vector<Call> calls(series.size());
+  std::vector<Series> views(series.size());
+  std::vector<ForecastOptions> options(series.size());
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    calls[i] = {show_series(series[i], parameters[i]), wanted_for(parameters[i], asked)};
+    options[i] = forecast_options(parameters[i], calls[i].wanted, asked.horizon, patch);
+    options[i].seed = asked.seed;
+    options[i].decode = asked.decode;
+    options[i].align = asked.align;
+    options[i].progress = asked.progress;
+    views[i].id = series[i].id;
+    views[i].variates = series[i].variates.size();
+    views[i].steps = calls[i].shown.values.size() / views[i].variates;
+    views[i].values = calls[i].shown.values;
+    views[i].mask = calls[i].shown.mask;
+  }
+  std::vector<Forecast> raw(series.size());
+  forecaster.forecast(views, options, raw);
   std::vector<Forecast> out;
   out.reserve(series.size());
   for (std::size_t i = 0; i < series.size(); ++i) {
-    out.push_back(forecast_one(forecaster, series[i], parameters[i], options));
+    out.push_back(in_users_units(raw[i], calls[i], parameters[i], patch));
   }
   return out;
 }
