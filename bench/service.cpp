@@ -6,7 +6,8 @@
 // With --kinds K, requests are of K kinds, which differ in horizon, samples, seed and levels; the
 // batch is then one of each kind, one after the other.
 //
-//   bench_service [--rounds N] [--series N] [--kinds K] [--device cpu|cuda]
+//   bench_service [--rounds N] [--series N] [--kinds K] [--dtype float32|bfloat16]
+//                 [--devices cpu|cuda:0,cuda:1|cuda:all]
 #include "toto/service.hpp"
 
 #include <algorithm>
@@ -68,6 +69,16 @@ Kinds make_kinds(std::size_t count) {
   return kinds;
 }
 
+std::vector<toto::Model> load_all(const std::string& devices, toto::LoadOptions load) {
+  std::vector<toto::Model> replicas;
+  for (const std::string& device : toto::parse_devices(devices)) {
+    load.device = device == "cpu" ? toto::Device::cpu : toto::Device::cuda;
+    load.device_index = device == "cpu" ? 0 : std::atoi(device.c_str() + 5);
+    replicas.push_back(toto::Model::synthesise("toto-open-base-1.0", 8, load));
+  }
+  return replicas;
+}
+
 /// A batch of each kind, one after the other.
 double batched(toto::Forecaster& forecaster, const Inputs& inputs, const Kinds& kinds) {
   double seconds = 0;
@@ -102,15 +113,16 @@ double served(toto::Service& service, const Inputs& inputs, const Kinds& kinds) 
   return seconds_since(start);
 }
 
-void compare(std::size_t count, std::size_t rounds, const Kinds& kinds,
+void compare(std::size_t count, std::size_t rounds, const Kinds& kinds, const std::string& devices,
              const toto::LoadOptions& load) {
-  const toto::Model model = toto::Model::synthesise("toto-open-base-1.0", 8, load);
+  const std::vector<toto::Model> replicas = load_all(devices, load);
   const toto::ForecastOptions& options = kinds[0];
   const Inputs inputs(count);
-  toto::Forecaster forecaster(model);
+  toto::Forecaster forecaster(replicas.front());
   toto::ServiceOptions service_options;
   service_options.max_queue = count;
-  toto::Service service(model, service_options);
+  service_options.max_batch_requests = (count + replicas.size() - 1) / replicas.size();
+  toto::Service service(replicas, service_options);
   std::vector<double> batch, requests, one, one_served, waits;
   for (std::size_t round = 0; round <= rounds; ++round) {
     const double together = batched(forecaster, inputs, kinds);
@@ -144,17 +156,21 @@ void compare(std::size_t count, std::size_t rounds, const Kinds& kinds,
 
 int main(int argc, char** argv) {
   std::size_t rounds = 9, series = 128, kinds = 1;
+  std::string devices = "cpu";
   toto::LoadOptions load;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--rounds") rounds = std::strtoul(argv[i + 1], nullptr, 10);
     if (flag == "--series") series = std::strtoul(argv[i + 1], nullptr, 10);
     if (flag == "--kinds") kinds = std::strtoul(argv[i + 1], nullptr, 10);
-    if (flag == "--device") load.backend = argv[i + 1];
+    if (flag == "--devices") devices = argv[i + 1];
+    if (flag == "--dtype" && std::string(argv[i + 1]) == "bfloat16") {
+      load.precision = toto::Precision::bfloat16;
+    }
   }
   try {
     compare(std::max<std::size_t>(series, 1), std::max<std::size_t>(rounds, 1), make_kinds(kinds),
-            load);
+            devices, load);
   } catch (const toto::Error& error) {
     std::fprintf(stderr, "bench_service: %s\n", error.what());
     return static_cast<int>(error.status());

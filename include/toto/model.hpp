@@ -92,6 +92,9 @@ enum class Device {
 struct LoadOptions {
   /// Empty: TOTO_COMPILE_BACKEND, then the CPU.
   std::optional<Device> device = {};
+  /// Which GPU: its number as CUDA counts, among those that CUDA_VISIBLE_DEVICES leaves. Of
+  /// `device` or `backend` cuda; TOTO_COMPILE_BACKEND=cuda:1 sets both.
+  int device_index = 0;
   /// The implementation by name, whatever `device` says: "cpu", "cuda", or "reference" (plain
   /// loops, slow). Empty: that of the device; on a CPU "cpu", for float64 "reference".
   std::string backend = {};
@@ -119,7 +122,7 @@ LoadOptions complete(const LoadOptions& options);
 struct LoadReport {
   Mode mode = Mode::reduce_overhead;
   Precision precision = Precision::float32;
-  std::string device;   ///< "cpu", "cuda", "reference"
+  std::string device;   ///< "cpu", "cuda:0", "reference"
   std::string isa;      ///< instruction set, or the generation of the device
   std::string weights;  ///< a hash of the weights
   double seconds = 0;   ///< that loading took
@@ -154,6 +157,8 @@ class Model {
 /// Why the "cuda" backend cannot be used here: a build without it, no driver, no device, an old
 /// one. Empty where it can.
 std::string cuda_unavailable();
+/// How many CUDA devices there are; 0 where cuda_unavailable() says why.
+int cuda_devices();
 
 /// Describes a checkpoint without loading its weights; errors as for Model::load.
 ModelInfo inspect_model(const ModelQuery& query);

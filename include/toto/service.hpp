@@ -124,13 +124,14 @@ struct ServiceCounters {
 /// One object with all of them, keys as the members.
 std::string to_json(const ServiceCounters& counters);
 
-/// "cpu" or "cuda:0", or several, separated by commas: names of devices, each once. Throws Error
-/// (2) invalid_device for other words and (69) device_unavailable for cuda:1 and above, which this
-/// version does not use.
+/// "cpu" or "cuda:1", or several, separated by commas: names of devices, each once. "cuda:all" is
+/// all that the process sees. Throws Error (2) invalid_device for other words, (69)
+/// device_unavailable where there is none for cuda:all.
 std::vector<std::string> parse_devices(std::string_view text);
 
 /// Loads the model onto each of the devices. Throws what Model::load throws, and what
-/// parse_devices throws. `options.backend` is set by each device.
+/// parse_devices throws. `device`, `device_index` and `backend` of the options
+/// are set by each device.
 std::vector<Model> load_replicas(const ModelQuery& query, const LoadOptions& options,
                                  std::span<const std::string> devices);
 

@@ -77,6 +77,7 @@ struct Settings {
   Setting<std::optional<Preset>> preset;
   Setting<Mode> mode;
   Setting<Device> device;
+  int device_index = 0;          ///< of cuda, as in "cuda:1"
   Setting<std::string> backend;  ///< on a CPU: "cpu", or "reference", the plain loops
   Setting<Precision> precision;
   Setting<int> threads;  ///< at least 1

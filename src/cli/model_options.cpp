@@ -49,7 +49,8 @@ void add_settings_options(const Command& command, SettingsFlags& flags) {
     command.add_option(names, value, help).type_name(type).group(group);
   };
   add("--device", flags.device, "WORD",
-      "Where it computes: cpu (default), cuda or auto (TOTO_COMPILE_BACKEND)", kGroup);
+      "Where it computes: cpu (default), cuda, cuda:1 and so on, or auto (TOTO_COMPILE_BACKEND)",
+      kGroup);
   add("--backend", flags.backend, "NAME",
       "Which implementation computes on a CPU: cpu (default), or reference (plain loops, slow)",
       kGroup);

@@ -36,7 +36,7 @@ std::shared_ptr<Backend> make_backend(const LoadOptions& options) {
     const CudaWeights type = narrow                                 ? CudaWeights::bf16
                              : options.precision == Precision::tf32 ? CudaWeights::tf32
                                                                     : CudaWeights::f32;
-    return make_cuda_backend({type, options.threads});
+    return make_cuda_backend({type, options.threads, options.device_index});
   }
   throw Error(ExitStatus::usage, "unknown_backend", "no backend '" + backend + "'", {},
               "valid backends: cpu, cuda, reference");

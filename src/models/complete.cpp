@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a program left open in the options of a model: the environment is read, the device chosen.
+#include <fmt/format.h>
+
 #include "core/log.h"
 #include "settings/resolver.h"
 #include "toto/model.hpp"
@@ -27,7 +29,7 @@ std::string_view only_on_cpu(const LoadOptions& options, const Setting<Device>& 
 }
 
 /// Turns the device into a backend. The one that is there already is what runs on a CPU.
-void choose_device(LoadOptions& options, const Setting<Device>& device) {
+void choose_device(LoadOptions& options, const Setting<Device>& device, int index) {
   const std::string_view cpu = only_on_cpu(options, device);
   const bool wide = options.precision == Precision::float64;
   if (options.backend.empty()) options.backend = wide ? "reference" : "cpu";
@@ -35,6 +37,13 @@ void choose_device(LoadOptions& options, const Setting<Device>& device) {
   const std::string why = cpu.empty() ? cuda_unavailable() : std::string(cpu);
   if (why.empty()) {
     options.backend = "cuda";
+    if (const int count = cuda_devices(); index >= count) {
+      throw Error(ExitStatus::device_unavailable, "device_unavailable",
+                  fmt::format("there is no GPU cuda:{}: this process sees {}, from cuda:0 on",
+                              index, count),
+                  device.origin.name, "choose another, or see CUDA_VISIBLE_DEVICES");
+    }
+    options.device_index = index;
     options.else_cpu = options.else_cpu || device.value == Device::automatic;
   } else if (device.value == Device::cuda) {
     throw Error(ExitStatus::device_unavailable, "device_unavailable", why, device.origin.name,
@@ -65,7 +74,7 @@ void Settings::apply(LoadOptions& options) const {
   if (!options.log) options.log = log_to_stderr(log.value);
   log_notes(options.log, notes);
   options.backend = backend.value == "reference" ? "reference" : "";
-  choose_device(options, device);
+  choose_device(options, device, device_index);
   options.device = {};
   options.environment = Environment::ignored;
 }
@@ -81,7 +90,9 @@ LoadOptions complete(const LoadOptions& options) {
   if (const auto forced = from.forced_mode()) all.mode = forced->value;
   if (!all.mode) all.mode = from.mode().value;
   const bool named = !all.backend.empty() && all.backend != "reference";
-  if (!named && (all.backend.empty() || all.device)) choose_device(all, device_of(all, from));
+  if (!named && (all.backend.empty() || all.device)) {
+    choose_device(all, device_of(all, from), all.device ? all.device_index : from.device_index());
+  }
   all.device = {};
   // The reference has no threads: what a variable says about them is not looked at.
   if (all.threads == 0 && all.backend != "reference") all.threads = from.threads().value;

@@ -92,7 +92,7 @@ LoadReport Model::loaded() const {
   const Impl& how = impl();
   const Backend& backend = how.net->backend();
   return {
-      how.mode,         how.precision,   std::string(backend.name()), std::string(backend.isa()),
+      how.mode,         how.precision,   std::string(backend.device()), std::string(backend.isa()),
       how.content_hash, how.load_seconds};
 }
 

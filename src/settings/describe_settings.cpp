@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings as lines for people and programs.
+#include <fmt/format.h>
+
 #include "settings/presets.h"
 #include "settings/words.h"
 #include "toto/settings.hpp"
@@ -36,12 +38,22 @@ std::string describe(const Origin& origin) {
                                            : source + " " + origin.name;
 }
 
+namespace {
+
+std::string device_name(const Settings& s) {
+  const std::string_view name = word(s.device.value);
+  return s.device.value == Device::cuda ? fmt::format("{}:{}", name, s.device_index)
+                                        : std::string(name);
+}
+
+}  // namespace
+
 std::vector<SettingLine> describe(const Settings& s) {
   const auto& preset = s.preset.value;
   return {
       {"preset", preset ? std::string(word(*preset)) : "none", s.preset.origin},
       line("mode", s.mode),
-      line("device", s.device),
+      {"device", device_name(s), s.device.origin},
       {"backend", s.backend.value, s.backend.origin},
       line("precision", s.precision),
       {"threads", std::to_string(s.threads.value), s.threads.origin},

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -68,6 +69,17 @@ Setting<T> choose(const std::optional<Written>& written, const Kind<Read>& kind,
 
 Setting<Mode> eager_by(const char* variable) {
   return {Mode::eager, {Source::environment, variable}};
+}
+
+/// N of "cuda:N".
+std::optional<int> index_of_gpu(std::string_view text) {
+  constexpr std::string_view kPrefix = "cuda:";
+  if (!text.starts_with(kPrefix)) return std::nullopt;
+  text.remove_prefix(kPrefix.size());
+  int index = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  const bool whole = error == std::errc() && end == text.data() + text.size() && index >= 0;
+  return whole ? std::optional(index) : std::nullopt;
 }
 
 }  // namespace
@@ -136,8 +148,14 @@ Setting<Mode> Resolver::mode() const {
   return choose<Mode>(found, one_of("unknown_mode", kModes), std::move(otherwise));
 }
 
-Setting<Device> Resolver::device() const {
+int Resolver::device_index() const {
   const auto found = written(flags_.device, "--device", {"TOTO_COMPILE_BACKEND"});
+  return found ? index_of_gpu(found->text).value_or(0) : 0;
+}
+
+Setting<Device> Resolver::device() const {
+  auto found = written(flags_.device, "--device", {"TOTO_COMPILE_BACKEND"});
+  if (found && index_of_gpu(found->text)) return {Device::cuda, std::move(found->origin)};
   Setting<Device> otherwise = {Device::cpu, {}};
   if (found && found->origin.source == Source::environment && is_pytorch_backend(found->text)) {
     otherwise.origin.name = "TOTO_COMPILE_BACKEND=" + found->text + " names no device";

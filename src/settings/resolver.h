@@ -29,6 +29,8 @@ class Resolver {
   [[nodiscard]] std::optional<Setting<Mode>> forced_mode() const;
   [[nodiscard]] Setting<Mode> mode() const;
   [[nodiscard]] Setting<Device> device() const;
+  /// Which GPU: N of "cuda:N", else 0.
+  [[nodiscard]] int device_index() const;
   [[nodiscard]] Setting<Precision> precision() const;
   [[nodiscard]] Setting<std::string> backend(Precision precision) const;
   [[nodiscard]] Setting<int> threads() const;

@@ -28,6 +28,7 @@ Settings resolve_settings(const SettingsFlags& flags, const Variables& variables
   s.preset = from.preset();
   s.mode = from.mode();
   s.device = from.device();
+  s.device_index = from.device_index();
   s.precision = from.precision();
   s.backend = from.backend(s.precision.value);
   s.threads = from.threads();

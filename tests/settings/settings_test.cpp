@@ -333,7 +333,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "--device",
                   "TOTO_COMPILE_BACKEND",
                   "unknown_device",
-                  {"tpu", "cuda:0", "inductors", ""},
+                  {"tpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0", "inductors", ""},
                   "cpu, cuda, auto"},
         Malformed{"Backend",
                   &Flags::backend,

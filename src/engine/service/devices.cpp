@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <string>
 
 #include "toto/service.hpp"
@@ -14,32 +16,49 @@ constexpr std::string_view kCuda = "cuda:";
 
 [[noreturn]] void refuse(std::string_view word) {
   throw Error(ExitStatus::usage, "invalid_device", fmt::format("no device '{}'", word), {},
-              "expected cpu or cuda:0, each once, separated by commas");
+              "expected cpu, cuda:N or cuda:all, each once, separated by commas");
+}
+
+[[noreturn]] void refuse_all() {
+  throw Error(ExitStatus::device_unavailable, "device_unavailable", cuda_unavailable(), "cuda:all",
+              "use cpu");
+}
+
+/// N of "cuda:N".
+std::optional<int> gpu_of(std::string_view word) {
+  if (!word.starts_with(kCuda)) return std::nullopt;
+  word.remove_prefix(kCuda.size());
+  int index = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), index);
+  const bool whole = error == std::errc() && end == word.data() + word.size() && index >= 0;
+  return whole ? std::optional(index) : std::nullopt;
 }
 
 }  // namespace
 
 std::vector<std::string> parse_devices(std::string_view text) {
   std::vector<std::string> devices;
+  const auto add = [&](std::string device, std::string_view word) {
+    if (std::find(devices.begin(), devices.end(), device) != devices.end()) refuse(word);
+    devices.push_back(std::move(device));
+  };
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
-    std::string word(text.substr(at, end - at));
+    const std::string_view word = text.substr(at, end - at);
     at = end + 1;
-    if (word == "cuda") word = "cuda:0";
-    const std::string_view index = std::string_view(word).starts_with(kCuda)
-                                       ? std::string_view(word).substr(kCuda.size())
-                                       : std::string_view();
-    const bool number = !index.empty() && index.size() <= 4 &&
-                        index.find_first_not_of("0123456789") == std::string_view::npos;
-    if (word != "cpu" && !number) refuse(word);
-    if (std::find(devices.begin(), devices.end(), word) != devices.end()) refuse(word);
-    if (number && index != "0") {
-      throw Error(ExitStatus::device_unavailable, "device_unavailable",
-                  fmt::format("expected the first device, found '{}'", word), {},
-                  "this version uses cuda:0 only; choose another one with CUDA_VISIBLE_DEVICES, "
-                  "in a process for each device");
+    if (word == "cuda:all") {
+      const int count = cuda_devices();
+      if (count == 0) refuse_all();
+      for (int i = 0; i < count; ++i) add(fmt::format("cuda:{}", i), word);
+    } else if (word == "cuda") {
+      add("cuda:0", word);
+    } else if (const auto index = gpu_of(word)) {
+      add(fmt::format("cuda:{}", *index), word);
+    } else if (word == "cpu") {
+      add("cpu", word);
+    } else {
+      refuse(word);
     }
-    devices.push_back(std::move(word));
   }
   return devices;
 }
@@ -49,8 +68,13 @@ std::vector<Model> load_replicas(const ModelQuery& query, const LoadOptions& opt
   std::vector<Model> replicas;
   for (const std::string& device : devices) {
     LoadOptions on = options;
-    on.backend = parse_devices(device).front() == "cpu" ? "cpu" : "cuda";
-    replicas.push_back(Model::load(query, on));
+    on.backend.clear();
+    for (const std::string& word : parse_devices(device)) {
+      const std::optional<int> gpu = gpu_of(word);
+      on.device = gpu ? Device::cuda : Device::cpu;
+      on.device_index = gpu.value_or(0);
+      replicas.push_back(Model::load(query, on));
+    }
   }
   return replicas;
 }

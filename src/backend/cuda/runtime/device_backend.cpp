@@ -246,13 +246,17 @@ std::string cuda_unavailable() {
   return cuda::old_device(properties.name, properties.major, properties.minor);
 }
 
+int cuda_devices() {
+  if (!cuda_unavailable().empty()) return 0;
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
+  return count;
+}
+
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
   std::string why = cuda_unavailable();
-  int count = 0;
-  if (why.empty() && cudaGetDeviceCount(&count) == cudaSuccess &&
-      (options.device < 0 || options.device >= count)) {
-    why = fmt::format("there is no device cuda:{}: {} can be used, from cuda:0 on", options.device,
-                      count);
+  if (why.empty() && (options.device < 0 || options.device >= cuda_devices())) {
+    why = fmt::format("there is no GPU cuda:{}", options.device);
   }
   if (!why.empty()) {
     throw Error(ExitStatus::device_unavailable, "device_unavailable", why, "CUDA",
