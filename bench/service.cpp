@@ -7,7 +7,10 @@
 // batch is then one of each kind, one after the other.
 //
 //   bench_service [--rounds N] [--series N] [--kinds K] [--dtype float32|bfloat16]
-//                 [--devices cpu|cuda:0,cuda:1|cuda:all]
+//                 [--devices cpu|cuda:0,cuda:1|cuda:all] [--horizon N] [--samples N] [--batch N]
+//
+// --batch bounds the requests of a micro-batch. With several devices the rate of the first alone
+// stands beside that of all.
 #include "toto/service.hpp"
 
 #include <algorithm>
@@ -15,14 +18,16 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kContext = 512, kThreads = 8;
+constexpr std::size_t kContext = 512, kThreads = 8, kWarmUps = 2;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -57,9 +62,16 @@ struct Inputs {
 
 using Kinds = std::vector<toto::ForecastOptions>;
 
-Kinds make_kinds(std::size_t count) {
-  Kinds kinds(std::max<std::size_t>(count, 1));
-  kinds[0].horizon = 8;
+struct Asked {
+  std::size_t rounds = 9, series = 128, kinds = 1, horizon = 8, samples = 256, batch = 0;
+  std::string devices = "cpu";
+  toto::LoadOptions load;
+};
+
+Kinds make_kinds(const Asked& asked) {
+  Kinds kinds(std::max<std::size_t>(asked.kinds, 1));
+  kinds[0].horizon = asked.horizon;
+  kinds[0].num_samples = asked.samples;
   for (std::size_t k = 1; k < kinds.size(); ++k) {
     kinds[k].horizon = 8 + 12 * (k % 3);
     kinds[k].num_samples = 4 + 4 * (k % 2);
@@ -113,18 +125,22 @@ double served(toto::Service& service, const Inputs& inputs, const Kinds& kinds) 
   return seconds_since(start);
 }
 
-void compare(std::size_t count, std::size_t rounds, const Kinds& kinds, const std::string& devices,
-             const toto::LoadOptions& load) {
-  const std::vector<toto::Model> replicas = load_all(devices, load);
+void compare(const Asked& asked) {
+  const std::size_t count = std::max<std::size_t>(asked.series, 1);
+  const Kinds kinds = make_kinds(asked);
+  const std::vector<toto::Model> replicas = load_all(asked.devices, asked.load);
   const toto::ForecastOptions& options = kinds[0];
   const Inputs inputs(count);
   toto::Forecaster forecaster(replicas.front());
   toto::ServiceOptions service_options;
   service_options.max_queue = count;
-  service_options.max_batch_requests = (count + replicas.size() - 1) / replicas.size();
+  service_options.max_batch_requests =
+      asked.batch > 0 ? asked.batch : (count + replicas.size() - 1) / replicas.size();
   toto::Service service(replicas, service_options);
-  std::vector<double> batch, requests, one, one_served, waits;
-  for (std::size_t round = 0; round <= rounds; ++round) {
+  std::optional<toto::Service> single;  // with the first device
+  if (replicas.size() > 1) single.emplace(replicas.front(), service_options);
+  std::vector<double> batch, requests, first_device, one, one_served, waits;
+  for (std::size_t round = 0; round < asked.rounds + kWarmUps; ++round) {
     const double together = batched(forecaster, inputs, kinds);
     const double apart = served(service, inputs, kinds);
     auto start = Clock::now();
@@ -134,7 +150,9 @@ void compare(std::size_t count, std::size_t rounds, const Kinds& kinds, const st
     toto::Future future = service.submit({inputs.series[0], options, 0, std::nullopt, true});
     (void)future.get();
     const double by_service = seconds_since(start);
-    if (round == 0) continue;  // the first one warms up
+    const double by_first = single ? served(*single, inputs, kinds) : apart;
+    if (round < kWarmUps) continue;
+    first_device.push_back(by_first);
     batch.push_back(together);
     requests.push_back(apart);
     one.push_back(alone);
@@ -143,10 +161,15 @@ void compare(std::size_t count, std::size_t rounds, const Kinds& kinds, const st
   }
   const auto n = static_cast<double>(count);
   const double b = median(batch), r = median(requests);
-  std::printf("%zu series, context %zu, %zu kinds of requests, %zu rounds\n", count, kContext,
-              kinds.size(), rounds);
+  std::printf("%zu series, context %zu, horizon %zu, %zu kinds of requests, %zu rounds\n", count,
+              kContext, asked.horizon, kinds.size(), asked.rounds);
   std::printf("a batch of each    %8.1f series/s\n", n / b);
   std::printf("%zu threads, service %8.1f series/s, ratio %.3f\n", kThreads, n / r, b / r);
+  if (single) {
+    const double f = median(first_device);
+    std::printf("%s alone %8.1f series/s, %zu devices %.3f times as many\n",
+                service.counters().devices.front().name.c_str(), n / f, replicas.size(), f / r);
+  }
   std::printf("one request: forecaster %.3f ms, service %.3f ms, of which it waited %.1f us\n",
               median(one) * 1e3, median(one_served) * 1e3, median(waits) * 1e6);
   std::printf("%s\n", toto::to_json(service.counters()).c_str());
@@ -155,22 +178,23 @@ void compare(std::size_t count, std::size_t rounds, const Kinds& kinds, const st
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::size_t rounds = 9, series = 128, kinds = 1;
-  std::string devices = "cpu";
-  toto::LoadOptions load;
+  Asked asked;
+  const std::pair<const char*, std::size_t Asked::*> numbers[] = {
+      {"--rounds", &Asked::rounds},   {"--series", &Asked::series},   {"--kinds", &Asked::kinds},
+      {"--horizon", &Asked::horizon}, {"--samples", &Asked::samples}, {"--batch", &Asked::batch}};
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
-    if (flag == "--rounds") rounds = std::strtoul(argv[i + 1], nullptr, 10);
-    if (flag == "--series") series = std::strtoul(argv[i + 1], nullptr, 10);
-    if (flag == "--kinds") kinds = std::strtoul(argv[i + 1], nullptr, 10);
-    if (flag == "--devices") devices = argv[i + 1];
+    for (const auto& [name, number] : numbers) {
+      if (flag == name) asked.*number = std::strtoul(argv[i + 1], nullptr, 10);
+    }
+    if (flag == "--devices") asked.devices = argv[i + 1];
     if (flag == "--dtype" && std::string(argv[i + 1]) == "bfloat16") {
-      load.precision = toto::Precision::bfloat16;
+      asked.load.precision = toto::Precision::bfloat16;
     }
   }
+  asked.rounds = std::max<std::size_t>(asked.rounds, 1);
   try {
-    compare(std::max<std::size_t>(series, 1), std::max<std::size_t>(rounds, 1), make_kinds(kinds),
-            devices, load);
+    compare(asked);
   } catch (const toto::Error& error) {
     std::fprintf(stderr, "bench_service: %s\n", error.what());
     return static_cast<int>(error.status());
