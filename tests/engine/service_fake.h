@@ -72,7 +72,7 @@ class FakeRunner final : public Runner {
   void check(const Request& request) const override {
     if (request.options.horizon == 0) throw Error(ExitStatus::usage, "invalid_horizon", "zero");
   }
-  [[nodiscard]] Estimate estimate(const Request& request) const override {
+  [[nodiscard]] Estimate estimate(const Request& request, bool /*bytes*/) const override {
     const std::size_t horizon = request.options.horizon;
     return {static_cast<double>(horizon), horizon * 1000, 0};
   }

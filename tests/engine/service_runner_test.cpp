@@ -123,14 +123,15 @@ TEST(ServiceRunner, TheEstimateOfARequestGrowsWithAllThatMakesItLarger) {
   const ForecasterRunner runner(test::make_model(test::spec_config()), {});
   const OwnedSeries owned = test::wave(1, 100, 2);
   const Request base{owned.view(), {}};
-  const Estimate found = runner.estimate(base);
+  const Estimate found = runner.estimate(base, true);
   const auto larger = [&](const auto& change) {
     Request other = base;
     change(other.options);
-    const Estimate e = runner.estimate(other);
+    const Estimate e = runner.estimate(other, true);
     return e.bytes > found.bytes && e.cost >= found.cost;
   };
   EXPECT_GT(found.cost, 0);
+  EXPECT_EQ(runner.estimate(base, false).cost, found.cost);
   EXPECT_TRUE(larger([](ForecastOptions& o) { o.horizon *= 4; }));
   EXPECT_TRUE(larger([](ForecastOptions& o) { o.num_samples *= 4; }));
   EXPECT_TRUE(larger([](ForecastOptions& o) { o.keep_samples = true; }));

@@ -51,7 +51,9 @@ void ForecasterRunner::check(const Request& request) const {
   }
 }
 
-Estimate ForecasterRunner::estimate(const Request& request) const { return cost_.of(request); }
+Estimate ForecasterRunner::estimate(const Request& request, bool bytes) const {
+  return cost_.of(request, bytes);
+}
 
 bool ForecasterRunner::compatible(const Request& a, const Request& b) const {
   return ForecastWriter::alike(a.options, b.options);

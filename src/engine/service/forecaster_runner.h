@@ -23,7 +23,7 @@ class ForecasterRunner final : public Runner {
 
   [[nodiscard]] std::string_view device() const override { return device_; }
   void check(const Request& request) const override;
-  [[nodiscard]] Estimate estimate(const Request& request) const override;
+  [[nodiscard]] Estimate estimate(const Request& request, bool bytes) const override;
   [[nodiscard]] bool compatible(const Request& a, const Request& b) const override;
   void run(std::span<const Request* const> requests, std::span<Outcome> outcomes,
            const StopCheck& stop) override;

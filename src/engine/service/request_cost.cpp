@@ -22,7 +22,7 @@ std::size_t forecast_bytes(const Request& request, std::int32_t components) {
 
 RequestCost::RequestCost(const Network& net) : net_(net), program_(net.program()), writer_(net) {}
 
-Estimate RequestCost::of(const Request& request) const {
+Estimate RequestCost::of(const Request& request, bool bytes) const {
   const SeriesRequest asked = writer_.request_of(request.series, request.options);
   const Generation generation = writer_.generation_of(request.options);
   Item item = item_of(asked, 0, net_.patch());
@@ -33,16 +33,19 @@ Estimate RequestCost::of(const Request& request) const {
   batch.exact = generation.exact;
   take_into(batch, item, asked, batch.exact ? net_.exact_steps(item.horizon) : 0);
   batch.items = {&item, 1};
+  Estimate estimate;
+  estimate.cost = static_cast<double>(program_->tokens(item, batch));
+  if (!bytes) return estimate;
   ProgramKey key;
   key.plan = program_->need(batch);
   program_->size(batch, key);
   const ResultLayout results(key, net_.patch());
-  const std::size_t bytes = program_->lay_out(key.plan, nullptr, {}, nullptr)->bytes +
-                            program_->table_bytes(program_->tables_of(key.plan)) +
-                            program_->input_bytes(key) + results.bytes(key) +
-                            (key.samples ? 0 : results.samples_bytes) +
-                            forecast_bytes(request, net_.components());
-  return {static_cast<double>(program_->tokens(item, batch)), bytes, 0};
+  estimate.bytes = program_->lay_out(key.plan, nullptr, {}, nullptr)->bytes +
+                   program_->table_bytes(program_->tables_of(key.plan)) +
+                   program_->input_bytes(key) + results.bytes(key) +
+                   (key.samples ? 0 : results.samples_bytes) +
+                   forecast_bytes(request, net_.components());
+  return estimate;
 }
 
 }  // namespace toto

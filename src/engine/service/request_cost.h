@@ -12,8 +12,9 @@ class RequestCost {
  public:
   explicit RequestCost(const Network& net);
   /// Of a request that has been checked. `bytes`: with one trajectory at a time, which is what the
-  /// engine comes down to where memory is short. Safe to use from many threads.
-  [[nodiscard]] Estimate of(const Request& request) const;
+  /// engine comes down to where memory is short; 0 where they are not wanted. Safe to use from many
+  /// threads.
+  [[nodiscard]] Estimate of(const Request& request, bool bytes) const;
 
  private:
   const Network& net_;

@@ -32,8 +32,9 @@ class Runner {
   [[nodiscard]] virtual std::string_view device() const = 0;
   /// Throws what is wrong with the request itself, so that it spoils no micro-batch.
   virtual void check(const Request& request) const = 0;
-  /// Without `seconds`, which the service measures.
-  [[nodiscard]] virtual Estimate estimate(const Request& request) const = 0;
+  /// Without `seconds`, which the service measures. `bytes`: whether they are wanted, which takes
+  /// longer than the rest.
+  [[nodiscard]] virtual Estimate estimate(const Request& request, bool bytes) const = 0;
   /// Whether both may be in one micro-batch. An equivalence relation.
   [[nodiscard]] virtual bool compatible(const Request& a, const Request& b) const = 0;
   /// Computes the requests, each with the bits that it has alone, and fills `outcomes`, which are

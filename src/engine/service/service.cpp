@@ -40,7 +40,7 @@ JobPointer Service::Impl::submit(const Request& request, std::function<void(Futu
   ErrorPointer wrong;
   try {
     any_runner().check(job->request);
-    job->estimate = any_runner().estimate(job->request);
+    job->estimate = any_runner().estimate(job->request, options_.memory_limit > 0);
   } catch (...) {
     wrong = error_of(std::current_exception());
   }
@@ -149,7 +149,7 @@ void Service::Impl::cancel(const JobPointer& job) {
 ServiceEstimate Service::Impl::estimate(const Request& request) const {
   any_runner().check(request);
   ServiceEstimate e;
-  e.request = any_runner().estimate(request);
+  e.request = any_runner().estimate(request, true);
   const std::scoped_lock lock(mutex_);
   e.request.seconds = calibration_.seconds(e.request.cost);
   e.requests_ahead = queue_.size();
