@@ -87,6 +87,14 @@ std::vector<Variant> variants_of(const BenchRequest& request, const Session& ses
                                           [](const Settings& s) { return s.precision.value; });
   const Settings settings = resolve_settings(request.settings);
   note_about_environment(session);
+  if (std::ranges::find(types, Precision::float64) != types.end()) {
+    // What no device computes is refused before one is looked for.
+    Settings wide = settings;
+    wide.precision.value = Precision::float64;
+    LoadOptions unused;
+    unused.log = [](const LogEvent&) {};
+    wide.apply(unused);
+  }
   // Each line once, not once for each row.
   const auto told = std::make_shared<std::set<std::string, std::less<>>>();
   std::vector<Variant> variants;
