@@ -91,6 +91,7 @@ class Model:
 
     def __init__(self, model: str | PathLike[str] | None = None, **options: Any) -> None:
         """As ``toto_cpp.load``."""
+        self._info: ModelInfo | None = None
         self._args = (None if model is None else fspath(model), dict(sorted(options.items())))
         flags = dict(options)
         flags = {name: value for name, value in flags.items() if value is not None}
@@ -103,8 +104,6 @@ class Model:
         if log is not None and not isinstance(log, str):
             flags["log"] = ",".join(log)
         self._core = _core.ModelHandle(name, preset, seed, None if hub_cache is None else fspath(hub_cache), strict, flags)
-        self._info: ModelInfo | None = None
-
     @classmethod
     def load(cls, model: str | PathLike[str] | None = None, **options: Any) -> Model:
         """As ``toto_cpp.load``."""
@@ -224,7 +223,7 @@ class Model:
     def __repr__(self) -> str:
         try:
             info = self.info
-        except TotoError:
+        except (TotoError, AttributeError):
             return "<toto_cpp.Model, closed>"
         return f"<toto_cpp.Model {info.name!r}: {info.architecture}, {info.parameters / 1e6:.1f} M weights>"
 
@@ -233,11 +232,11 @@ class Model:
 
     # Data frames: toto_cpp/frames.py.
 
-    def predict_df(self, df: Any, **options: Any) -> Any:
+    def predict_df(self, df: Any, future_df: Any = None, **options: Any) -> Any:
         """As ``toto_cpp.predict_df`` with this model."""
         from .frames import predict_df
 
-        return predict_df(self, df, **options)
+        return predict_df(self, df, future_df, **options)
 
     def forecast_df(self, df: Any, h: int, **options: Any) -> Any:
         """As ``toto_cpp.forecast_df`` with this model."""

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data frames of pandas, polars and Arrow, read into NumPy columns and written in the same kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._errors import usage
+from ._tables import module
+
+
+class Frame:
+    """A data frame by its columns. ``kind`` is one of the subclasses below."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    @property
+    def columns(self) -> list[str]:
+        raise NotImplementedError
+
+    def column(self, name: str) -> Any:
+        raise NotImplementedError
+
+    def floats(self, name: str, single: bool = True) -> NDArray[Any]:
+        """A column of numbers as float32; `single` False: as float64 unless it is float32 itself. Missing values are
+        NaN."""
+        raise NotImplementedError
+
+    def codes(self, name: str) -> tuple[NDArray[np.int64], Any]:
+        """For each row the number of its id, and the ids."""
+        raise NotImplementedError
+
+    def times(self, name: str) -> tuple[NDArray[Any], Any]:
+        """Timestamps on the clock of UTC as datetime64, or whole numbers; and the zone, None without one."""
+        raise NotImplementedError
+
+    def local(self, times: NDArray[Any], zone: Any) -> NDArray[Any]:
+        """On the wall of the zone."""
+        raise NotImplementedError
+
+    def take(self, values: Any, rows: NDArray[np.int64]) -> Any:
+        """Elements of a column of this kind."""
+        raise NotImplementedError
+
+    def build(self, columns: dict[str, Any]) -> Any:
+        """A frame of this kind."""
+        raise NotImplementedError
+
+    def stamp(self, times: NDArray[Any], zone: Any, on_the_wall: bool, like: str) -> Any:
+        """A column of timestamps as the column ``like`` has them."""
+        raise NotImplementedError
+
+    def check(self, names: list[str], where: str) -> None:
+        for name in names:
+            if name not in self.columns:
+                listed = ", ".join(map(str, self.columns))
+                raise usage("missing_column", f"no column {name!r}; there are {listed}", where)
+
+
+def _first_of_runs(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(codes) else np.zeros(0, np.int64)
+
+
+class PandasFrame(Frame):
+    def __init__(self, frame: Any) -> None:
+        super().__init__(frame)
+        self.pd = module("pandas")
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.frame.columns)
+
+    def column(self, name: str) -> Any:
+        return self.frame[name]
+
+    def floats(self, name: str, single: bool = True) -> NDArray[Any]:
+        try:
+            column = self.frame[name]
+            kind = np.float32 if single or str(column.dtype).lower().startswith("float32") else np.float64
+            found: NDArray[Any] = column.to_numpy(dtype=kind, na_value=np.nan)
+            return found
+        except (TypeError, ValueError) as error:
+            raise usage("not_a_number", f"expected numbers: {error}", f"column {name!r}") from None
+
+    def codes(self, name: str) -> tuple[NDArray[np.int64], Any]:
+        column = self.frame[name]
+        codes, labels = self.pd.factorize(column)
+        if len(codes) and codes.min() < 0:
+            raise usage("missing_id", f"row {int(np.argmin(codes))} has no id", f"column {name!r}")
+        return codes.astype(np.int64), self.pd.Series(labels, dtype=column.dtype).array
+
+    def times(self, name: str) -> tuple[NDArray[Any], Any]:
+        column = self.frame[name]
+        if column.dtype.kind in "OUT":
+            column = self.pd.to_datetime(column)
+        if str(column.dtype).startswith(("timestamp", "date32", "period")):
+            column = self.pd.Series(column.dt.to_timestamp() if hasattr(column.dt, "to_timestamp") else column.dt.tz_localize(None))
+        zone = getattr(getattr(column, "dt", None), "tz", None)
+        if zone is not None:
+            column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+        return column.to_numpy(), zone
+
+    def local(self, times: NDArray[Any], zone: Any) -> NDArray[Any]:
+        found: NDArray[Any] = self.pd.DatetimeIndex(times).tz_localize("UTC").tz_convert(zone).tz_localize(None).to_numpy()
+        return found
+
+    def stamp(self, times: NDArray[Any], zone: Any, on_the_wall: bool, like: str) -> Any:
+        if zone is None:
+            return times
+        index = self.pd.DatetimeIndex(times)
+        if on_the_wall:
+            return index.tz_localize(zone, ambiguous=True, nonexistent="shift_forward")
+        return index.tz_localize("UTC").tz_convert(zone)
+
+    def take(self, values: Any, rows: NDArray[np.int64]) -> Any:
+        return values.take(rows)
+
+    def build(self, columns: dict[str, Any]) -> Any:
+        return self.pd.DataFrame(columns)
+
+
+class PolarsFrame(Frame):
+    def __init__(self, frame: Any) -> None:
+        self.pl = module("polars")
+        super().__init__(frame.collect() if isinstance(frame, self.pl.LazyFrame) else frame)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.frame.columns)
+
+    def column(self, name: str) -> Any:
+        return self.frame[name]
+
+    def floats(self, name: str, single: bool = True) -> NDArray[Any]:
+        try:
+            column = self.frame[name]
+            kind = self.pl.Float32 if single or column.dtype == self.pl.Float32 else self.pl.Float64
+            found: NDArray[Any] = column.cast(kind).to_numpy()
+            return found
+        except self.pl.exceptions.PolarsError as error:
+            raise usage("not_a_number", f"expected numbers: {str(error).splitlines()[0]}", f"column {name!r}") from None
+
+    def codes(self, name: str) -> tuple[NDArray[np.int64], Any]:
+        column = self.frame[name]
+        if column.null_count():
+            raise usage("missing_id", f"{column.null_count()} rows have no id", f"column {name!r}")
+        changed = (column != column.shift(1)).fill_null(True).to_numpy()
+        starts = np.flatnonzero(changed)
+        labels = column.gather(starts)
+        if labels.n_unique() == len(labels):  # the rows of each series stand together
+            return np.cumsum(changed) - 1, labels
+        ranks = (column.rank("dense").to_numpy() - 1).astype(np.int64)
+        _, first, inverse = np.unique(ranks, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        position = np.empty(len(order), np.int64)
+        position[order] = np.arange(len(order))
+        return position[inverse], column.gather(first[order])
+
+    def times(self, name: str) -> tuple[NDArray[Any], Any]:
+        column = self.frame[name]
+        if column.dtype == self.pl.String:
+            column = column.str.to_datetime()
+        return column.to_numpy(), getattr(column.dtype, "time_zone", None)
+
+    def local(self, times: NDArray[Any], zone: Any) -> NDArray[Any]:
+        series = self.pl.Series(times).dt.replace_time_zone("UTC").dt.convert_time_zone(zone).dt.replace_time_zone(None)
+        found: NDArray[Any] = series.to_numpy()
+        return found
+
+    def stamp(self, times: NDArray[Any], zone: Any, on_the_wall: bool, like: str) -> Any:
+        column = self.pl.Series(times)
+        if zone is not None and on_the_wall:
+            column = column.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+        elif zone is not None:
+            column = column.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+        dtype = self.frame[like].dtype
+        return column.cast(dtype) if dtype != self.pl.String else column
+
+    def take(self, values: Any, rows: NDArray[np.int64]) -> Any:
+        return values.gather(rows)
+
+    def build(self, columns: dict[str, Any]) -> Any:
+        return self.pl.DataFrame(columns)
+
+
+class ArrowFrame(Frame):
+    def __init__(self, frame: Any) -> None:
+        self.pa = module("pyarrow")
+        self.pc = module("pyarrow.compute")
+        table = frame if isinstance(frame, self.pa.Table) else self.pa.table(frame)
+        super().__init__(table)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.frame.column_names)
+
+    def column(self, name: str) -> Any:
+        return self.frame.column(name).combine_chunks()
+
+    def floats(self, name: str, single: bool = True) -> NDArray[Any]:
+        try:
+            column = self.column(name)
+            kind = self.pa.float32() if single or column.type == self.pa.float32() else self.pa.float64()
+            found: NDArray[Any] = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
+            return found
+        except self.pa.ArrowException as error:
+            raise usage("not_a_number", f"expected numbers: {str(error).splitlines()[0]}", f"column {name!r}") from None
+
+    def codes(self, name: str) -> tuple[NDArray[np.int64], Any]:
+        column = self.column(name)
+        if column.null_count:
+            raise usage("missing_id", f"{column.null_count} rows have no id", f"column {name!r}")
+        if self.pa.types.is_string_view(column.type):
+            column = column.cast(self.pa.string())
+        if not self.pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        given = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        # In the order in which the rows name them.
+        _, first, inverse = np.unique(given, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        position = np.empty(len(order), np.int64)
+        position[order] = np.arange(len(order))
+        return position[inverse], column.dictionary.take(self.pa.array(given[first[order]]))
+
+    def times(self, name: str) -> tuple[NDArray[Any], Any]:
+        column = self.column(name)
+        if self.pa.types.is_string(column.type) or self.pa.types.is_large_string(column.type):
+            column = column.cast(self.pa.timestamp("us"))
+        return column.to_numpy(zero_copy_only=False), getattr(column.type, "tz", None)
+
+    def local(self, times: NDArray[Any], zone: Any) -> NDArray[Any]:
+        stamped = self.pa.array(times).cast(self.pa.timestamp(np.datetime_data(times.dtype)[0], zone))
+        found: NDArray[Any] = self.pc.local_timestamp(stamped).to_numpy(zero_copy_only=False)
+        return found
+
+    def stamp(self, times: NDArray[Any], zone: Any, on_the_wall: bool, like: str) -> Any:
+        column = self.pa.array(times)
+        if zone is not None and on_the_wall:
+            column = self.pc.assume_timezone(column, zone, ambiguous="earliest", nonexistent="latest")
+        wanted = self.frame.schema.field(like).type
+        is_text = self.pa.types.is_string(wanted) or self.pa.types.is_large_string(wanted)
+        return column if is_text else column.cast(wanted, safe=False)
+
+    def take(self, values: Any, rows: NDArray[np.int64]) -> Any:
+        return values.take(self.pa.array(rows))
+
+    def build(self, columns: dict[str, Any]) -> Any:
+        return self.pa.table(columns)
+
+
+def frame_of(given: Any, where: str = "df") -> Frame:
+    """Reads what ``given`` is."""
+    home = type(given).__module__.split(".")[0]
+    if home == "pandas":
+        return PandasFrame(given)
+    if home == "polars":
+        return PolarsFrame(given)
+    if home == "pyarrow" or hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        return ArrowFrame(given)
+    raise usage(
+        "invalid_input", f"expected a data frame, found {type(given).__name__}", where,
+        "give a frame of pandas, polars or pyarrow, or anything with __arrow_c_stream__",
+    )  # fmt: skip
