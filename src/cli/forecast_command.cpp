@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -110,67 +111,102 @@ const backtest::Parameters* find_parameters(
   return nullptr;
 }
 
-Forecast forecast_one(Forecaster& forecaster, const ForecastRequest& request,
-                      const backtest::Parameters* own, const data::TimeSeries& series,
-                      const ForecastOptions& options) {
-  if (own != nullptr) {
-    return backtest::forecast_next(forecaster, {&series, 1}, {own, 1}, options).front();
-  }
-  warn(fmt::format("{} has no parameters for series {}", request.parameters, quote(series.id)));
-  const data::TimeSeries part = data::last_steps(series, request.context);
-  const Series view = part.view();
-  return forecaster.forecast({&view, 1}, options).front();
+/// Forecasts series [first, first + count) of a list.
+using BatchCall = std::function<std::vector<Forecast>(std::size_t first, std::size_t count)>;
+
+/// Whether an error is that of one series, not of the whole call.
+using OfOneSeries = bool (*)(const Error&);
+bool not_finite(const Error& error) { return error.code() == kNotFinite; }
+bool unfit(const Error& error) {
+  return error.status() == ExitStatus::bad_data || not_finite(error);
 }
 
-/// A series that its parameters do not fit goes into the errors, the others are forecast.
-std::vector<Forecast> forecast_with_parameters(Forecaster& forecaster,
-                                               const ForecastRequest& request, data::Dataset& data,
-                                               const ForecastOptions& options) {
-  std::vector<Forecast> forecasts;
-  std::vector<data::TimeSeries> done;
-  for (data::TimeSeries& series : data.series) {
-    try {
-      forecasts.push_back(forecast_one(
-          forecaster, request, find_parameters(request.by_symbol, series), series, options));
-      done.push_back(std::move(series));
-    } catch (const Error& error) {
-      if (error.status() != ExitStatus::bad_data && error.code() != kNotFinite) throw;
-      give_up(data, series.id, error);
-    }
-  }
-  data.series = std::move(done);
-  return forecasts;
-}
-
-/// Forecasts `series` into `forecasts`, one for each, and leaves those out that the model has no
-/// finite answer for. The engine gives none of a batch that has one of them, so it is looked for by
-/// halves; a series has the same bits in any batch.
-void forecast_finite(Forecaster& forecaster, std::span<const Series> series,
-                     const ForecastOptions& options, std::span<std::optional<Forecast>> forecasts,
-                     data::Dataset& data) {
+/// Forecasts series [first, first + count) as one batch into `answers`, and leaves those out that
+/// cannot be forecast. A batch that has one of them gives none, so it is looked for by halves; a
+/// series has the same bits in any batch.
+void forecast_by_halves(std::size_t first, std::size_t count, const BatchCall& call,
+                        OfOneSeries of_one_series, std::span<const std::string> ids,
+                        std::span<std::optional<Forecast>> answers, data::Dataset& data) {
+  if (count == 0) return;
   try {
-    std::vector<Forecast> all = forecaster.forecast(series, options);
-    std::move(all.begin(), all.end(), forecasts.begin());
+    std::vector<Forecast> all = call(first, count);
+    std::move(all.begin(), all.end(), answers.begin() + static_cast<std::ptrdiff_t>(first));
     return;
   } catch (const Error& error) {
-    if (error.code() != kNotFinite) throw;
-    if (series.size() == 1) {
-      give_up(data, std::string(series.front().id), error);
+    if (!of_one_series(error)) throw;
+    if (count == 1) {
+      give_up(data, ids[first], error);
       return;
     }
   }
-  const std::size_t half = series.size() / 2;
-  forecast_finite(forecaster, series.first(half), options, forecasts.first(half), data);
-  forecast_finite(forecaster, series.subspan(half), options, forecasts.subspan(half), data);
+  const std::size_t half = count / 2;
+  forecast_by_halves(first, half, call, of_one_series, ids, answers, data);
+  forecast_by_halves(first + half, count - half, call, of_one_series, ids, answers, data);
 }
 
-std::vector<Forecast> forecast_together(Forecaster& forecaster, data::Dataset& data,
-                                        const ForecastOptions& options) {
+std::vector<std::string> ids_of(std::span<const data::TimeSeries> series) {
+  std::vector<std::string> ids;
+  for (const data::TimeSeries& one : series) ids.push_back(one.id);
+  return ids;
+}
+
+/// Two batches: series with parameters of their own, and those that have none.
+std::vector<std::optional<Forecast>> forecast_with_parameters(Forecaster& forecaster,
+                                                              const ForecastRequest& request,
+                                                              data::Dataset& data,
+                                                              const ForecastOptions& options) {
+  std::vector<data::TimeSeries> with, without;
+  std::vector<backtest::Parameters> own;
+  std::vector<std::size_t> places_with, places_without;  // in data.series
+  for (std::size_t i = 0; i < data.series.size(); ++i) {
+    const data::TimeSeries& series = data.series[i];
+    if (const auto* found = find_parameters(request.by_symbol, series)) {
+      with.push_back(series);
+      own.push_back(*found);
+      places_with.push_back(i);
+    } else {
+      warn(fmt::format("{} has no parameters for series {}", request.parameters, quote(series.id)));
+      without.push_back(data::last_steps(series, request.context));
+      places_without.push_back(i);
+    }
+  }
+  std::vector<std::optional<Forecast>> answers(data.series.size());
+  const auto run = [&](std::span<const data::TimeSeries> series,
+                       std::span<const std::size_t> places, const BatchCall& call) {
+    std::vector<std::optional<Forecast>> found(series.size());
+    forecast_by_halves(0, series.size(), call, unfit, ids_of(series), found, data);
+    for (std::size_t i = 0; i < found.size(); ++i) answers[places[i]] = std::move(found[i]);
+  };
+  run(with, places_with, [&](std::size_t first, std::size_t count) {
+    return backtest::forecast_next(forecaster, std::span(with).subspan(first, count),
+                                   std::span(own).subspan(first, count), options);
+  });
+  run(without, places_without, [&](std::size_t first, std::size_t count) {
+    std::vector<Series> views;
+    for (std::size_t i = first; i < first + count; ++i) views.push_back(without[i].view());
+    return forecaster.forecast(views, options);
+  });
+  return answers;
+}
+
+std::vector<std::optional<Forecast>> forecast_together(Forecaster& forecaster, data::Dataset& data,
+                                                       const ForecastOptions& options) {
   std::vector<Series> views;
   views.reserve(data.series.size());
   for (const data::TimeSeries& series : data.series) views.push_back(series.view());
   std::vector<std::optional<Forecast>> answers(views.size());
-  forecast_finite(forecaster, views, options, answers, data);
+  forecast_by_halves(
+      0, views.size(),
+      [&](std::size_t first, std::size_t count) {
+        return forecaster.forecast(std::span(views).subspan(first, count), options);
+      },
+      not_finite, ids_of(data.series), answers, data);
+  return answers;
+}
+
+/// Leaves out series without an answer.
+std::vector<Forecast> keep_answered(std::vector<std::optional<Forecast>> answers,
+                                    data::Dataset& data) {
   std::vector<Forecast> forecasts;
   std::vector<data::TimeSeries> done;
   for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -218,9 +254,9 @@ std::vector<Forecast> compute(const ForecastRequest& request, const Settings& se
   }
   std::vector<Forecast> forecasts;
   if (request.parameters.empty()) {
-    forecasts = forecast_together(forecaster, data, options);
+    forecasts = keep_answered(forecast_together(forecaster, data, options), data);
   } else {
-    forecasts = forecast_with_parameters(forecaster, request, data, options);
+    forecasts = keep_answered(forecast_with_parameters(forecaster, request, data, options), data);
   }
   counters = forecaster.counters();
   how = forecaster.model().loaded();

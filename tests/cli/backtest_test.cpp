@@ -368,6 +368,23 @@ TEST_F(Backtest, TuneWritesAFileThatForecastAndBacktestRead) {
   ASSERT_NE(point, std::string::npos);
   EXPECT_EQ(bb.erase(point, 1), row(without, "BB"));
   EXPECT_NE(row(next.out, "AA"), row(without, "AA"));
+
+  // Series with parameters of their own are one batch, each with the bits that it has alone.
+  write(
+      "both.json",
+      R"({"format":"toto-parameters","version":1,"symbols":{"AA":{"context":24,"samples":8,)"
+      R"("transform":"log-return","input_scale":50,"aggregate":"trimmed_mean_20"},)"
+      R"("BB":{"context":48,"samples":16,"transform":"none","input_scale":1,"aggregate":"quantile_0.6"}}})");
+  std::vector<std::string> both = with;
+  both.back() = "both.json";
+  both.emplace_back("--counters");
+  const Result batch = run(both);
+  ASSERT_EQ(batch.status, 0) << batch.err;
+  EXPECT_THAT(batch.err, testing::HasSubstr("1 forecast of 2 series"));
+  EXPECT_EQ(row(batch.out, "AA"), row(next.out, "AA"));
+  std::vector<std::string> second = both;
+  second.erase(second.begin() + 1);
+  EXPECT_EQ(row(run(second).out, "BB"), row(batch.out, "BB"));
 }
 
 TEST_F(Backtest, TuneRefusesWhatItCannotDo) {
