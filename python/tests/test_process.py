@@ -153,3 +153,30 @@ def test_settings(run_python, nano):
     out = run_python("import toto_cpp; print(toto_cpp.load(mode='default').settings['mode'])", TOTO_DISABLE_COMPILE="1")
     assert "eager" in out
     assert nano.counters["forecasts"] >= 0 and nano.info.architecture == "toto-1.0"
+
+
+def test_variables(run_python):
+    """The rollback outranks the program, and what people have set for PyTorch is explained in the log."""
+    code = """
+import logging, sys, toto_cpp
+logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(levelname)s %(message)s")
+toto_cpp.load(mode="max-autotune").close()
+"""
+    assert run_python(code) == ""
+    loaded = run_python(code, TOTO_LOG="device", TOTO_DISABLE_COMPILE="1")
+    assert "INFO model loaded" in loaded and ", eager, " in loaded
+    told = run_python(code, TOTO_COMPILE_BACKEND="inductor", TORCH_LOGS="recompiles").splitlines()
+    assert [line.split()[:2] for line in told] == [["WARNING", "TORCH_LOGS"], ["WARNING", "TOTO_COMPILE_BACKEND=inductor"]]
+
+
+def test_a_device_that_is_not_there(run_python):
+    code = """
+import toto_cpp
+try:
+    toto_cpp.load(device="cuda")
+    print("there")
+except toto_cpp.TotoError as error:
+    print(error.code, error.where, error.remedy)
+"""
+    told = run_python(code, CUDA_VISIBLE_DEVICES="").strip()
+    assert told in ("there", 'device_unavailable device use device="cpu"')
