@@ -94,8 +94,7 @@ LoadOptions complete(const LoadOptions& options) {
     choose_device(all, device_of(all, from), all.device ? all.device_index : from.device_index());
   }
   all.device = {};
-  // The reference has no threads: what a variable says about them is not looked at.
-  if (all.threads == 0 && all.backend != "reference") all.threads = from.threads().value;
+  if (all.threads == 0) all.threads = from.threads(all.backend).value;
   all.environment = Environment::ignored;
   return all;
 }

@@ -180,9 +180,11 @@ Setting<std::string> Resolver::backend(Precision precision) const {
                              one_of("unknown_backend", kBackends), std::move(backend));
 }
 
-Setting<int> Resolver::threads() const {
-  return choose<int>(written(flags_.threads, "--threads", {"TOTO_NUM_THREADS"}),
-                     whole("invalid_threads", 1, kMaxThreads),
+Setting<int> Resolver::threads(std::string_view backend) const {
+  const auto found = backend == "reference"
+                         ? written(flags_.threads, "--threads", {})
+                         : written(flags_.threads, "--threads", {"TOTO_NUM_THREADS"});
+  return choose<int>(found, whole("invalid_threads", 1, kMaxThreads),
                      {available_cores(), {Source::built_in, "available cores"}});
 }
 

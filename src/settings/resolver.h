@@ -33,7 +33,8 @@ class Resolver {
   [[nodiscard]] int device_index() const;
   [[nodiscard]] Setting<Precision> precision() const;
   [[nodiscard]] Setting<std::string> backend(Precision precision) const;
-  [[nodiscard]] Setting<int> threads() const;
+  /// The reference backend has none: what a variable says about them is not looked at.
+  [[nodiscard]] Setting<int> threads(std::string_view backend) const;
   [[nodiscard]] Setting<std::uint64_t> seed() const;
   [[nodiscard]] Setting<std::string> model() const;
   [[nodiscard]] Setting<CachePolicy> plan_cache() const;

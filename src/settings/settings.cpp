@@ -31,7 +31,7 @@ Settings resolve_settings(const SettingsFlags& flags, const Variables& variables
   s.device_index = from.device_index();
   s.precision = from.precision();
   s.backend = from.backend(s.precision.value);
-  s.threads = from.threads();
+  s.threads = from.threads(s.backend.value);
   s.seed = from.seed();
   s.model = from.model();
   s.plan_cache_dir = from.plan_cache_dir();

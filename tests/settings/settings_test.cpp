@@ -132,6 +132,16 @@ TEST(Settings, TheListOfVariablesIsWhatIsRead) {
   }
 }
 
+TEST(Settings, TheReferenceHasNoThreadsToBeWrongAbout) {
+  const Variables variables = {{"TOTO_NUM_THREADS", "0"}};
+  EXPECT_EQ(error_of([&] { resolve({}, variables); }).status(), ExitStatus::bad_config);
+  SettingsFlags flags;
+  flags.backend = "reference";
+  EXPECT_EQ(resolve(flags, variables).threads.value, available_cores());
+  flags.threads = "0";
+  EXPECT_EQ(error_of([&] { resolve(flags, variables); }).where(), "--threads");
+}
+
 TEST(Settings, AnEmptyVariableIsUnset) {
   const Settings s = resolve({}, {{"TOTO_COMPILE_MODE", ""}, {"TOTO_NUM_THREADS", ""}});
   EXPECT_EQ(s.mode.origin, Origin{});
