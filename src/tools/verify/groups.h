@@ -41,6 +41,9 @@ std::vector<Check> same_bits_by_threads(SuiteState& state, const Variant& varian
 
 // performance.cpp
 std::vector<Check> speed(SuiteState& state, const Variant& variant);
+/// Of the times of one program. `others`: cores that other programs kept busy meanwhile; what is
+/// beyond the bound then is no failure.
+Check judge_spread(const std::string& name, double spread, double of_eager, double others);
 
 // stability.cpp
 std::vector<Check> nothing_is_built(SuiteState& state, const Variant& variant);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "support/test_files.h"
+#include "tools/verify/groups.h"
 #include "tools/verify/request.h"
 #include "tools/verify/without_parameters.h"
 
@@ -25,6 +26,17 @@ TEST(VerifyMeasures, WhatIsNotFiniteNeverHolds) {
   EXPECT_TRUE(std::isnan(ratio(kInfinity, kInfinity)));
   EXPECT_TRUE(std::isinf(ratio(1, 0)));
   EXPECT_EQ(ratio(0, 0), 1);
+}
+
+// Times that vary because other programs take the cores are no defect of this one.
+TEST(VerifyMeasures, ASpreadBesideOtherProgramsIsNoFailure) {
+  EXPECT_EQ(judge_spread("a", 0.04, 0.04, 0).verdict, Verdict::holds);
+  EXPECT_EQ(judge_spread("a", 0.4, 0.04, 0).verdict, Verdict::warning);
+  EXPECT_EQ(judge_spread("a", 0.6, 0.04, 0.1).verdict, Verdict::fails);
+  const Check busy = judge_spread("a", 1.17, 1.37, 2);
+  EXPECT_EQ(busy.verdict, Verdict::warning);
+  EXPECT_NE(busy.why.find("other programs kept 2.0 cores busy"), std::string::npos) << busy.why;
+  EXPECT_EQ(judge_spread("a", kInfinity, 1, 2).verdict, Verdict::fails);
 }
 
 class VerifyRequest : public testing::Test {
