@@ -39,13 +39,6 @@ void with_arguments(const Call& call) {
   }
 }
 
-LoadOptions load_options_of(const Settings& settings) {
-  LoadOptions options;
-  options.log = log_to_python(settings.log.value);
-  with_arguments([&] { settings.apply(options); });
-  return options;
-}
-
 }  // namespace
 
 Settings settings_of(const SettingsFlags& flags) {
@@ -54,17 +47,28 @@ Settings settings_of(const SettingsFlags& flags) {
   return settings;
 }
 
-Model load_model(const Recipe& recipe, const Settings& settings) {
-  const LoadOptions options = load_options_of(settings);
-  if (!recipe.preset.empty()) {
-    return Model::synthesise(recipe.preset, recipe.synthetic_seed, options);
-  }
+ModelQuery query_of(const Recipe& recipe, const Settings& settings) {
   ModelQuery query;
   settings.apply(query);
   if (!recipe.model.empty()) query.model = recipe.model;
   query.hub_cache = recipe.hub_cache;
   query.strict = recipe.strict;
-  return Model::load(query, options);
+  return query;
+}
+
+LoadOptions load_options_of(const Settings& settings) {
+  LoadOptions options;
+  options.log = log_to_python(settings.log.value);
+  with_arguments([&] { settings.apply(options); });
+  return options;
+}
+
+Model load_model(const Recipe& recipe, const Settings& settings) {
+  const LoadOptions options = load_options_of(settings);
+  if (!recipe.preset.empty()) {
+    return Model::synthesise(recipe.preset, recipe.synthetic_seed, options);
+  }
+  return Model::load(query_of(recipe, settings), options);
 }
 
 ForecasterOptions forecaster_options_of(const Settings& settings) {

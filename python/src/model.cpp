@@ -14,6 +14,7 @@
 #include <chrono>
 
 #include "batch.h"
+#include "call.h"
 #include "errors.h"
 #include "load.h"
 #include "options.h"
@@ -46,20 +47,6 @@ void wait_for_turn(std::unique_lock<std::timed_mutex>& lock,
   }
 }
 
-SeriesExtras extras_of(const Options& options, nb::object ids, nb::object mask, nb::object groups,
-                       nb::object covariates, std::int64_t exogenous, nb::object futures) {
-  SeriesExtras extras;
-  extras.ids = std::move(ids);
-  extras.mask = std::move(mask);
-  extras.groups = std::move(groups);
-  extras.covariates = std::move(covariates);
-  extras.exogenous = static_cast<std::size_t>(std::max<std::int64_t>(exogenous, 0));
-  extras.exogenous_futures = std::move(futures);
-  extras.missing = options.missing;
-  extras.context = options.context;
-  return extras;
-}
-
 /// Everything that one call needs, wherever it is computed.
 struct Call {
   Call(std::shared_ptr<ModelHandle::Loaded> model, nb::handle inputs, const SeriesExtras& extras,
@@ -68,7 +55,6 @@ struct Call {
         batch(inputs, extras, loaded->model.info(), given.forecast.horizon),
         options(given.forecast),
         watcher(std::move(progress)) {
-    if (!given.seed_given) options.seed = loaded->settings.seed.value;
     options.progress = [this](std::size_t done, std::size_t total) {
       return !stopped && watcher(done, total);
     };

@@ -3,9 +3,11 @@
 #include <nanobind/nanobind.h>
 
 #include "errors.h"
+#include "evaluation.h"
 #include "model.h"
 #include "options.h"
 #include "result.h"
+#include "service.h"
 
 NB_MODULE(_core, module) {
   using namespace toto::python;  // NOLINT(google-build-using-namespace): what this file is made of
@@ -16,4 +18,6 @@ NB_MODULE(_core, module) {
   bind_options(module);
   bind_result(module);
   bind_model(module);
+  bind_service(module);
+  bind_evaluation(module);
 }

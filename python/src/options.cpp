@@ -53,8 +53,7 @@ void bind_options(nb::module_& module) {
             f.keep_samples = keep_samples;
             f.keep_parameters = keep_parameters;
             f.mean_only = mean_only;
-            own.seed_given = seed.has_value();
-            f.seed = whole(seed.value_or(0), "invalid_seed", "seed");
+            if (seed) f.seed = whole(*seed, "invalid_seed", "seed");
             f.decode = choice<Decode>(
                 decode, {{"cached", Decode::cached}, {"uncached", Decode::uncached}}, "decode");
             f.quantiles_from = choice<QuantilesFrom>(

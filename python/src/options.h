@@ -19,7 +19,6 @@ namespace toto::python {
 /// The options of one forecast; immutable, so that one object may serve many calls.
 struct Options {
   ForecastOptions forecast;
-  bool seed_given = false;
   data::Missing missing = data::Missing::ffill;
   std::size_t context = 4096;
 };
