@@ -6,13 +6,14 @@
 #include "evaluation.h"
 #include "model.h"
 #include "options.h"
+#include "plot.h"
 #include "result.h"
 #include "service.h"
 
 NB_MODULE(_core, module) {
   using namespace toto::python;  // NOLINT(google-build-using-namespace): what this file is made of
   nanobind::set_leak_warnings(false);
-  module.attr("__version__") = TOTO_VERSION;
+  module.attr("version") = TOTO_VERSION;
   translate_errors();
   watch_forks();
   bind_options(module);
@@ -20,4 +21,5 @@ NB_MODULE(_core, module) {
   bind_model(module);
   bind_service(module);
   bind_evaluation(module);
+  bind_plot(module);
 }

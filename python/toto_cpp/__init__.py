@@ -15,7 +15,7 @@ import atexit
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._core import __version__
+from ._core import version as __version__
 from ._errors import (
     CancelledError,
     ConfigError,

@@ -95,7 +95,7 @@ def infer(times: Times, where: str) -> Step:
     return Step("fixed", _commonest(gaps.astype("timedelta64[ns]").astype(np.int64)))
 
 
-def _commonest(gaps: NDArray[np.int64]) -> int:
+def _commonest(gaps: NDArray[Any]) -> int:
     values, counts = np.unique(gaps, return_counts=True)
     return int(values[np.argmax(counts)])
 
@@ -112,11 +112,12 @@ def after(last: Times, step: Step, horizon: int) -> Times:
         raise usage("invalid_freq", "expected a whole number, since the times are whole numbers", "freq")
     if step.kind == "fixed":
         unit = np.datetime_data(last.dtype)[0]
-        size = 1_000_000_000_000_000 if unit == "generic" else int(np.timedelta64(1, unit).astype("timedelta64[ns]").astype(np.int64))
-        fine = last if step.count % size == 0 else last.astype("datetime64[ns]")
-        if fine is last:
-            return last[:, None] + (ahead // size).astype(f"timedelta64[{unit}]")
-        return fine[:, None] + ahead.astype("timedelta64[ns]")
+        size = 1_000_000_000_000_000 if unit == "generic" else int(np.ones(1, f"timedelta64[{unit}]").astype("timedelta64[ns]").astype(np.int64)[0])
+        if step.count % size == 0:
+            coarse: Times = last[:, None] + (ahead // size).astype(f"timedelta64[{unit}]")
+            return coarse
+        fine: Times = last.astype("datetime64[ns]")[:, None] + ahead.astype("timedelta64[ns]")
+        return fine
     days = _as_days(last)
     rest = last - days.astype(last.dtype)
     if step.kind == "business":
@@ -128,4 +129,5 @@ def after(last: Times, step: Step, horizon: int) -> Times:
         end = ((begin + 1).astype("datetime64[D]") - begin.astype("datetime64[D]")).astype(np.int64) - 1
         at = end if step.at_end else np.minimum(of_month[:, None], end)
         found = begin.astype("datetime64[D]") + at.astype("timedelta64[D]")
-    return found.astype(last.dtype) + rest[:, None]
+    whole: Times = found.astype(last.dtype) + rest[:, None]
+    return whole

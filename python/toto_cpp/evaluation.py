@@ -65,7 +65,7 @@ class Backtest:
             file.write(self._results["report"])
 
     def __repr__(self) -> str:
-        return f"<toto_cpp.Backtest of {len(set(self.metrics['symbol']) - {''})} symbols>"
+        return f"<toto_cpp.Backtest of {len(set(self.metrics['symbol']) - {'*'})} symbols>"
 
 
 def _symbols(panel: Panel, targets: list[str]) -> list[dict[str, Any]]:

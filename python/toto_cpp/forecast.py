@@ -28,7 +28,8 @@ def _interpolated(levels: Sequence[float], quantiles: Floats, level: float) -> F
         )
     above = int(np.searchsorted(levels, level))
     if levels[above] == level:
-        return quantiles[above]
+        exact: Floats = quantiles[above]
+        return exact
     part = (level - levels[above - 1]) / (levels[above] - levels[above - 1])
     between: Floats = quantiles[above - 1] + np.float32(part) * (quantiles[above] - quantiles[above - 1])
     return between
@@ -171,8 +172,8 @@ class Forecast(_Arrays):
     def parameters(self) -> dict[str, NDArray[np.float64]] | None:
         """The mixture at every step, where ``parameters=True`` asked for it: ``df``, ``loc``, ``scale``,
         ``probability`` [V, H, K] in scaled units, ``affine_loc`` and ``affine_scale`` [V, H]."""
-        found: dict[str, NDArray[np.float64]] | None = self._result.parameters(self._index)
-        return found
+        found: Any = self._result.parameters(self._index)
+        return None if found is None else dict(found)
 
     def __reduce__(self) -> Any:
         return _restore, (_state_of(self._result), self._index, self._shape)

@@ -61,10 +61,11 @@ def _forecast(
     model: Model, panel: Panel, targets: list[str], horizon: int, quantiles: Sequence[float], covariates: Any, options: dict[str, Any]
 ) -> ForecastBatch:
     given = {**_FRAME_DEFAULTS, **options}
-    found = model.forecast(
+    found: Any = model.forecast(
         panel.series(targets), horizon, list(quantiles), ids=panel.names, covariates=covariates, **given
     )
-    return found
+    batch: ForecastBatch = found
+    return batch
 
 
 def _numbers_of(frame: Frame, future: Any, known: list[str]) -> list[str]:

@@ -123,7 +123,7 @@ class Model:
     def forecast(
         self, inputs: Any, horizon: int = ..., quantiles: Sequence[float] = ..., **options: Any
     ) -> Forecast | ForecastBatch: ...
-    def forecast(
+    def forecast(  # type: ignore[misc]  # the overloads leave the options out
         self,
         inputs: Any,
         horizon: int = 64,
@@ -190,7 +190,7 @@ class Model:
     def warm_up(self, shapes: Sequence[tuple[int, ...]], **options: Any) -> None:
         """Gets ready for shapes (context, horizon[, variates[, batch]]): their first forecast takes no longer than
         the others."""
-        full = [(*shape, *(1, 1)[len(shape) - 2 :]) for shape in shapes]
+        full: list[Any] = [(*shape, *(1, 1)[len(shape) - 2 :]) for shape in shapes]
         self._core.warm_up(full, make_options(full[0][1] if full else 64, **options))
 
     @property

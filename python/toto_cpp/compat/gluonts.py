@@ -108,9 +108,9 @@ class Toto2Predictor(RepresentablePredictor):
     @property
     def past_length(self) -> int:
         """Steps of context, whole patches: the horizon takes its share of ``context_length``."""
-        patch = self.core.info.patch_size
+        patch: int = self.core.info.patch_size
         left = self.config.context_length - (math.ceil(self.prediction_length / patch) - 1) * patch
-        return max(patch, left // patch * patch)
+        return int(max(patch, left // patch * patch))
 
     def predict(self, dataset: Any, **options: Any) -> Iterator[QuantileForecast]:
         config, steps, horizon = self.config, self.past_length, self.prediction_length

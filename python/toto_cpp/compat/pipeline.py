@@ -55,7 +55,8 @@ class TotoPipeline(Accepting):
         **options: Any,
     ) -> Forecast | ForecastBatch:
         """As ``Model.forecast``."""
-        return self.model.forecast(context, prediction_length, quantile_levels, num_samples=num_samples, **options)
+        found: Forecast | ForecastBatch = self.model.forecast(context, prediction_length, quantile_levels, num_samples=num_samples, **options)
+        return found
 
     def warmup(self, shapes: Sequence[tuple[int, ...]]) -> TotoPipeline:
         """Gets ready for shapes (context, horizon[, variates[, batch]])."""
