@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-FOLDERS = "bench|cmake|docs|examples|fuzz|include|models|scripts|src|tests|training"
+FOLDERS = "bench|cmake|docs|examples|fuzz|include|models|python|scripts|src|tests|training"
 
 
 def headings(page):
