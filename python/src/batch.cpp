@@ -118,7 +118,8 @@ void Batch::add(const FloatArray& array, std::size_t rank, std::size_t offset, s
   univariate_ = univariate_ && rank == 1;
   std::span<const float> values(array.data + offset, cells);
 
-  const nb::object id = element(extras.ids, index, count_, single, "ids");
+  nb::object id = element(extras.ids, index, count_, single, "ids");
+  if (single && PyList_Check(id.ptr()) && PyList_Size(id.ptr()) == 1) id = id[0];
   ids_.push_back(id.is_none() ? std::to_string(index) : text_of(id));
 
   std::span<const std::uint8_t> mask;

@@ -210,7 +210,10 @@ Recipe recipe_of(const std::optional<std::string>& model, const std::optional<st
 unsigned fork_generation() { return forks.load(std::memory_order_relaxed); }
 
 void watch_forks() {
-  static const int watched = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  static const int watched = pthread_atfork(nullptr, nullptr, [] {
+    ++forks;
+    forget_watched();
+  });
   if (watched != 0) throw std::bad_alloc();
 }
 
@@ -247,11 +250,20 @@ std::shared_ptr<ModelHandle::Loaded> ModelHandle::load() const {
                                   forecaster_options_of(settings));
 }
 
+ModelHandle::~ModelHandle() { close(); }
+
+void ModelHandle::close() {
+  if (loaded_ && generation_ != fork_generation()) {
+    // Its threads stayed in the other process; to destroy it would wait for them.
+    new std::shared_ptr<Loaded>(std::move(loaded_));
+  }
+  loaded_.reset();
+}
+
 std::shared_ptr<ModelHandle::Loaded> ModelHandle::loaded() {
   if (!loaded_) refuse("closed", "this model was closed", "Model", "load it again");
   if (generation_ != fork_generation()) {
-    // Its threads stayed in the other process; to destroy it would wait for them.
-    new std::shared_ptr<Loaded>(std::move(loaded_));
+    close();
     loaded_ = load();
     generation_ = fork_generation();
   }

@@ -31,6 +31,9 @@ class ModelHandle {
  public:
   /// Loads. Without the GIL: sinks of events take it.
   explicit ModelHandle(Recipe recipe);
+  ~ModelHandle();
+  ModelHandle(const ModelHandle&) = delete;
+  ModelHandle& operator=(const ModelHandle&) = delete;
 
   struct Loaded {
     Loaded(Model m, Settings s, const ForecasterOptions& options)
@@ -45,7 +48,7 @@ class ModelHandle {
   /// again, and the old one is left alone. Call with the GIL held.
   [[nodiscard]] std::shared_ptr<Loaded> loaded();
   [[nodiscard]] const Recipe& recipe() const { return recipe_; }
-  void close() { loaded_.reset(); }
+  void close();
 
  private:
   [[nodiscard]] std::shared_ptr<Loaded> load() const;

@@ -25,6 +25,16 @@ T choice(std::string_view given, std::initializer_list<std::pair<std::string_vie
   refuse("invalid_choice", fmt::format("expected {}, found \"{}\"", valid, given), where);
 }
 
+std::uint64_t seed_of(const nb::object& given) {
+  const nb::object number = nb::steal(PyNumber_Index(given.ptr()));
+  if (!number.is_valid()) nb::raise_python_error();
+  const std::uint64_t seed = PyLong_AsUnsignedLongLong(number.ptr());
+  if (PyErr_Occurred() == nullptr) return seed;
+  PyErr_Clear();
+  refuse("invalid_seed", "expected a whole number of 0 to 2^64 - 1, found " + text_of(number),
+         "seed");
+}
+
 std::size_t whole(std::int64_t given, const char* code, const char* where) {
   if (given >= 0) return static_cast<std::size_t>(given);
   refuse(code, fmt::format("expected a number of at least 0, found {}", given), where);
@@ -38,11 +48,10 @@ void bind_options(nb::module_& module) {
           "__init__",
           [](Options* self, std::int64_t horizon, std::vector<double> quantiles,
              std::int64_t num_samples, bool keep_samples, bool keep_parameters, bool mean_only,
-             std::optional<std::int64_t> seed, const std::string& decode,
-             const std::string& quantiles_from, const std::string& align,
-             const std::string& missing, std::int64_t context, std::int64_t decode_block_size,
-             bool has_missing_values, std::int64_t scaler_fallback_min_obs,
-             double quantile_real_cap_k) {
+             const nb::object& seed, const std::string& decode, const std::string& quantiles_from,
+             const std::string& align, const std::string& missing, std::int64_t context,
+             std::int64_t decode_block_size, bool has_missing_values,
+             std::int64_t scaler_fallback_min_obs, double quantile_real_cap_k) {
             Options own;
             ForecastOptions& f = own.forecast;
             f.horizon = whole(horizon, "invalid_horizon", "horizon");
@@ -53,7 +62,7 @@ void bind_options(nb::module_& module) {
             f.keep_samples = keep_samples;
             f.keep_parameters = keep_parameters;
             f.mean_only = mean_only;
-            if (seed) f.seed = whole(*seed, "invalid_seed", "seed");
+            if (!seed.is_none()) f.seed = seed_of(seed);
             f.decode = choice<Decode>(
                 decode, {{"cached", Decode::cached}, {"uncached", Decode::uncached}}, "decode");
             f.quantiles_from = choice<QuantilesFrom>(

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -25,7 +26,7 @@ struct Shared {
 
 std::mutex running_mutex;
 std::condition_variable running_changed;
-int running = 0;
+std::atomic<int> running = 0;
 
 void run(const std::shared_ptr<Shared>& shared) {
   try {
@@ -70,6 +71,8 @@ void run_watched(std::function<void()> work, const std::function<void()>& stop) 
   }
   if (shared->thrown) std::rethrow_exception(shared->thrown);
 }
+
+void forget_watched() noexcept { running = 0; }
 
 void wait_for_watched() {
   const nb::gil_scoped_release free;

@@ -12,6 +12,9 @@ namespace toto::python {
 /// `work` throws is thrown here. With the GIL held; `work` runs without.
 void run_watched(std::function<void()> work, const std::function<void()>& stop);
 
+/// In a process that was forked: the threads of the other one are not here.
+void forget_watched() noexcept;
+
 /// Waits for the threads of calls that were interrupted. Before the interpreter ends.
 void wait_for_watched();
 

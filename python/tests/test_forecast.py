@@ -170,3 +170,9 @@ def test_to_dict(nano, wave):
     table = nano.forecast([wave, wave], 3, [0.5], ids=["x", "y"]).to_dict()
     assert list(table) == ["id", "variate", "step", "mean", "0.5"]
     assert table["id"] == ["x"] * 3 + ["y"] * 3 and list(table["step"]) == [1, 2, 3] * 2
+
+
+def test_numbers_of_numpy(nano, wave):
+    a = nano.forecast(wave, np.int64(8), np.array([0.1, 0.9]), seed=np.uint64(2**64 - 1), context=np.int32(256))
+    b = nano.forecast(wave, 8, (0.1, 0.9), seed=2**64 - 1, context=256, ids=["0"])
+    np.testing.assert_array_equal(a.quantiles, b.quantiles)

@@ -10,6 +10,7 @@ import sys
 import time
 
 import numpy as np
+import pytest
 
 import toto_cpp
 
@@ -48,6 +49,23 @@ print(os.read(read, 1), (model.forecast(x, 24).mean == expected).all())
 """
     )
     assert out.split() == ["b'\\x01'", "True"]
+
+
+def test_fork_without_using_the_model(run_python):
+    """A child that ends the ordinary way does not wait for threads that it does not have."""
+    out = run_python(
+        """
+import os, sys, numpy as np, toto_cpp
+model = toto_cpp.load()
+model.forecast(np.ones(64), 4)
+if os.fork() == 0:
+    del model
+    sys.exit(0)
+print(os.wait()[1])
+""",
+        timeout=30,
+    )
+    assert out == "0\n"
 
 
 def test_spawn(run_python):
@@ -180,3 +198,16 @@ except toto_cpp.TotoError as error:
 """
     told = run_python(code, CUDA_VISIBLE_DEVICES="").strip()
     assert told in ("there", 'device_unavailable device use device="cpu"')
+
+
+def mean_of(model, values):
+    return model.forecast(values, 8).mean
+
+
+def test_joblib(nano, monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    # Its workers import this file.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")]))
+    inputs = [np.sin(np.arange(128) / (4 + i)).astype(np.float32) for i in range(6)]
+    got = joblib.Parallel(n_jobs=2)(joblib.delayed(mean_of)(nano, values) for values in inputs)
+    np.testing.assert_array_equal(got, [mean_of(nano, values) for values in inputs])
