@@ -22,7 +22,7 @@ std::shared_ptr<Model::Impl> build(const Checkpoint& checkpoint, const LoadOptio
   const WeightTable& weights = checkpoint.weights;
   auto impl = std::make_shared<Model::Impl>();
   impl->info = checkpoint.info;
-  impl->mode = *options.mode;
+  impl->mode = options.mode.value_or(Mode::reduce_overhead);
   impl->precision = options.precision;
   // Beside the reading of the weights; where the system has no more threads, after it.
   auto hash = std::async([&] { return weights.source().content_hash(); });

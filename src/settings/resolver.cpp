@@ -116,7 +116,9 @@ std::optional<bool> Resolver::switched(const char* name) const {
 
 template <typename T>
 Setting<T> Resolver::fallback(const std::optional<T>& from_preset, T built_in) const {
-  if (from_preset) return {*from_preset, {Source::preset, std::string(word(*preset_.value))}};
+  if (from_preset && preset_.value) {
+    return {*from_preset, {Source::preset, std::string(word(*preset_.value))}};
+  }
   return {std::move(built_in), {}};
 }
 

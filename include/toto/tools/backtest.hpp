@@ -311,13 +311,13 @@ void write_report(const data::TextSink& sink, const Result& result,
                   const Options& options, const RunDescription& run);
 
 /// Forecasts what comes after the last step of each series, as its parameters say: point, mean,
-/// median and the quantiles of `options.levels`, in the user's units. `options.num_samples` is not
+/// median and the quantiles of `asked.levels`, in the user's units. `asked.num_samples` is not
 /// looked at. Throws Error (2) conflicting_flags for series with covariates, (65) too_short and
 /// non_positive_value, and what Forecaster::forecast throws.
 std::vector<Forecast> forecast_next(Forecaster& forecaster,
                                     std::span<const data::TimeSeries> series,
                                     std::span<const Parameters> parameters,
-                                    const ForecastOptions& options);
+                                    const ForecastOptions& asked);
 
 /// What tune() tries: every combination.
 struct Candidates {

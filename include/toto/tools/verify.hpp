@@ -53,7 +53,7 @@ struct GoldenReport {
 /// weights.json, inputs.safetensors, expected.safetensors. Bounds: forecasts, distributions and
 /// teacher-forced steps 2e-5 (full size: 1e-4) of scale + |expected|; hidden states 1e-5 (1e-4) of
 /// the tensor's largest value. Throws Error for files that are missing (66) or malformed (65, 78).
-GoldenReport verify_golden(std::span<const std::string> folders, const LoadOptions& options = {});
+GoldenReport verify_golden(std::span<const std::string> folders, const LoadOptions& asked = {});
 
 /// How much is run. The times are for the published architecture on two cores.
 enum class Suite {
@@ -150,7 +150,7 @@ struct VerifyOptions {
 /// Runs a suite. A check that throws is a check that could not run, and so is one for which a
 /// function above is missing; neither is skipped. Throws Error: model errors as Model::load does,
 /// interrupted (130).
-VerifyReport verify_suite(const VerifyOptions& options);
+VerifyReport verify_suite(const VerifyOptions& asked);
 
 /// How far today's forecasts are from those of a record that `record` left: compares with
 /// `options.against` and does nothing else. The checks are of group history: `model` and one for
@@ -165,7 +165,7 @@ std::string drift_json(const VerifyReport& report);
 
 /// Digests of parameters, statistics and trajectories of fixed requests in every mode, to be
 /// compared with those of another process. Throws what a forecast throws.
-std::string verify_bits(const VerifyOptions& options);
+std::string verify_bits(const VerifyOptions& asked);
 
 /// The report for a program (docs/verify.schema.json), for a text page and for a browser.
 std::string verify_json(const VerifyReport& report);
