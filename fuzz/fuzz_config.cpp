@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
-#include <variant>
 
 #include "models/registry.h"
+#include "models/toto1/family.h"
+#include "models/toto1/tensors.h"
+#include "models/toto2/family.h"
 #include "models/toto2/tensors.h"
 #include "toto/error.hpp"
 
@@ -24,7 +26,7 @@ void use(const toto::Toto1Config& config) {
   const std::int32_t every = config.spacewise_every_n_layers;
   require(space_layers == (every < 0 ? 0 : config.num_layers / every));
   std::int64_t parameters = 0;
-  for (const toto::ExpectedTensor& tensor : toto::expected_tensors(config)) {
+  for (const toto::ExpectedTensor& tensor : toto::tensor_list(config).tensors) {
     std::int64_t count = 1;
     for (const std::int64_t size : tensor.shape) count *= size;
     require(count > 0);
@@ -65,8 +67,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   try {
     std::vector<std::string> warnings;
-    std::visit([](const auto& config) { use(config); },
-               toto::parse_model_config(text, "input", false, warnings));
+    const auto config = toto::parse_model_config(text, "input", false, warnings);
+    if (const auto* toto1 = dynamic_cast<const toto::Toto1Configuration*>(config.get())) {
+      use(toto1->config());
+    } else {
+      use(dynamic_cast<const toto::Toto2Configuration&>(*config).config());
+    }
   } catch (const toto::Error& error) {
     require(error.status() == toto::ExitStatus::bad_config && !error.code().empty());
     require(std::string_view(error.what()).find('\n') == std::string_view::npos);

@@ -37,6 +37,9 @@ struct ModelInfo {
   std::string head;             ///< "mixture", "student_t" or "quantiles"
   std::int32_t components = 0;  ///< of the mixture, or the number of quantiles
   bool variate_labels = false;
+  /// How many steps before its own time the network takes a known covariate: patch_size (Toto 1.0)
+  /// or 0. Whoever fills in Series::future_exogenous shifts it by so many.
+  std::int32_t covariate_lead = 0;
 
   std::uint64_t parameters = 0;
   std::uint64_t file_bytes = 0;  ///< of model.safetensors; 0 for weights synthesised in memory

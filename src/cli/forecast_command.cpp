@@ -81,9 +81,8 @@ data::Dataset read_inputs(ForecastRequest& request, const ModelInfo& model) {
     append(all.warnings, one.warnings);
   }
   if (future) {
-    // Toto 1.0 sees a covariate one patch before its time, Toto 2.0 at its time.
-    const std::size_t shift = model.architecture == "toto-1.0" ? patch : 0;
-    data::add_future(all, *future, request.forecast.horizon, shift, request.csv.missing);
+    data::add_future(all, *future, request.forecast.horizon,
+                     static_cast<std::size_t>(model.covariate_lead), request.csv.missing);
   }
   leave_out_endless(all, request.forecast.horizon);
   return all;

@@ -105,7 +105,7 @@ void add_verify(const Command& app, Session& session) {
       "  toto verify --suite full --model Datadog/Toto-Open-Base-1.0 --data bars/ --report v.md\n"
       "  toto verify --data bars/ --record before.json\n"
       "  toto verify --data bars/ --against before.json\n"
-      "  toto verify --golden tests/data/golden/toto1-tiny-a\n"
+      "  toto verify --golden tests/data/golden/*-tiny-*\n"
       "  toto verify --golden golden/* --precision float64 --json\n");
   command.add_option("--golden", options->golden, "Folders of golden cases").type_name("DIR...");
   add_suite_options(command, *options);

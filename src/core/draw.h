@@ -27,6 +27,11 @@ TOTO_HOST_DEVICE inline double uniform52(std::uint32_t high, std::uint32_t low) 
   return (static_cast<double>(n) + 0.5) * 0x1p-52;
 }
 
+/// What a draw inverts where a distribution is known by its quantiles.
+TOTO_HOST_DEVICE inline double quantile_level(const PhiloxWords& words) {
+  return uniform52(words.x[1], words.x[3]);
+}
+
 /// The sum that pick_component() inverts, in the order it adds. The same for every draw from one
 /// set of parameters. Probabilities are `stride` elements apart.
 template <typename T>

@@ -9,10 +9,9 @@
 #include "core/stopwatch.h"
 #include "models/backend_choice.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/synthetic.h"
 #include "models/model_impl.h"
 #include "models/spare.h"
-#include "models/toto1/toto1.h"
-#include "models/toto2/toto2.h"
 #include "toto/settings.hpp"
 
 namespace toto {
@@ -26,15 +25,9 @@ std::shared_ptr<Model::Impl> build(const Checkpoint& checkpoint, const LoadOptio
   impl->precision = options.precision;
   // Beside the reading of the weights; where the system has no more threads, after it.
   auto hash = std::async([&] { return weights.source().content_hash(); });
-  impl->configuration = to_json(checkpoint.config);
-  if (const auto* toto2 = std::get_if<Toto2Config>(&checkpoint.config)) {
-    impl->net = std::make_unique<Toto2>(*toto2, weights, make_backend(options),
-                                        options.mode != Mode::eager);
-  } else {
-    impl->net = std::make_unique<Toto1>(
-        std::get<Toto1Config>(checkpoint.config), weights, make_backend(options),
-        options.mode == Mode::eager ? Execution::eager() : Execution{});
-  }
+  impl->configuration = checkpoint.config->to_json();
+  impl->net = checkpoint.config->build(weights, make_backend(options),
+                                       options.mode == Mode::eager ? Build::eager : Build::planned);
   impl->content_hash = hash.get();
   return impl;
 }
@@ -70,10 +63,11 @@ Model Model::load(const ModelQuery& query, const LoadOptions& options) {
 
 Model Model::synthesise(std::string_view preset, std::uint64_t seed, const LoadOptions& options) {
   const auto open = [&] {
-    const ModelConfig config = find_preset(preset);
-    auto source = synthesise_weights(synthetic_tensors(config), seed, to_json(config));
-    WeightTable weights(std::move(source), tensor_list(config));
-    ModelInfo info = describe_model(config, weights);
+    const ConfigurationPtr config = find_preset(preset);
+    const TensorList tensors = config->tensors();
+    auto source = synthesise_weights(synthetic_tensors(tensors), seed, config->to_json());
+    WeightTable weights(std::move(source), tensors);
+    ModelInfo info = describe_model(*config, weights);
     info.name = fmt::format("{} (synthetic, seed {})", preset, seed);
     return Checkpoint{config, std::move(weights), std::move(info)};
   };

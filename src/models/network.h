@@ -145,7 +145,7 @@ struct PatchView {
   std::int32_t variates = 0;      // V
   std::int32_t patch = 0;         // P
   std::int32_t steps = 0;         // steps of the patch that were asked for
-  std::int32_t components = 0;    // K
+  std::int32_t components = 0;    // K; of quantiles their number
 };
 
 /// Looks inside a program that is executed at once: verification, golden cases. Numbers are the
@@ -166,6 +166,10 @@ class Probe {
   [[nodiscard]] virtual bool wants_parameters(std::int32_t /*iteration*/) const { return false; }
   virtual void parameters(const PatchView& /*at*/, std::span<const double> /*params*/,
                           std::span<const double> /*loc*/, std::span<const double> /*scale*/) {}
+  /// Of a network whose distribution is no mixture, in place of parameters(): its quantiles
+  /// [V][steps][Q] in data units, the same for all trajectories; loc, scale [V][P].
+  virtual void quantiles(const PatchView& /*at*/, std::span<const double> /*quantiles*/,
+                         std::span<const double> /*loc*/, std::span<const double> /*scale*/) {}
   /// y [N][V][P] in data units.
   virtual void values(const PatchView& /*at*/, std::span<const double> /*y*/) {}
 };

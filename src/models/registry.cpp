@@ -4,27 +4,46 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <mutex>
 #include <utility>
 
 #include "core/json.h"
-#include "models/toto2/tensors.h"
+#include "models/toto1/family.h"
+#include "models/toto2/family.h"
 
 namespace toto {
 namespace {
 
-constexpr std::string_view kOpenBase = "toto-open-base-1.0";
-
-std::string_view name_of(ScalerKind scaler) {
-  switch (scaler) {
-    case ScalerKind::causal_patch:
-      return "causal_patch";
-    case ScalerKind::causal_step:
-      return "causal_step";
-    case ScalerKind::global:
-      break;
+/// The oldest first. Listed, not registered by static objects: a linker drops those of a static
+/// library that nothing refers to.
+class Families {
+ public:
+  void add(Family family) {
+    const std::scoped_lock turn(mutex_);
+    for (const auto& known : all_) {
+      if (known->name != family.name) continue;
+      throw Error(ExitStatus::internal, "internal",
+                  fmt::format("the family {} is registered twice", quote(family.name)));
+    }
+    all_.push_back(std::make_shared<const Family>(std::move(family)));
   }
-  return "global";
+  [[nodiscard]] std::vector<std::shared_ptr<const Family>> all() const {
+    const std::scoped_lock turn(mutex_);
+    return all_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<const Family>> all_ = {
+      std::make_shared<const Family>(toto1_family()),
+      std::make_shared<const Family>(toto2_family())};
+};
+
+Families& families() {
+  static Families all;
+  return all;
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> count_types(const WeightSource& source) {
@@ -39,69 +58,29 @@ std::vector<std::pair<std::string, std::uint64_t>> count_types(const WeightSourc
   return types;
 }
 
-void describe(const Toto1Config& config, const WeightTable& weights, ModelInfo& info) {
-  info.architecture = "toto-1.0";
-  info.patch_size = config.patch_size;
-  info.embed_dim = config.embed_dim;
-  info.num_layers = config.num_layers;
-  info.num_heads = config.num_heads;
-  info.mlp_hidden_dim = config.mlp_hidden_dim;
-  info.spacewise_every_n_layers = config.spacewise_every_n_layers;
-  info.spacewise_first = config.spacewise_first;
-  info.scaler = name_of(config.scaler);
-  info.head = config.head == HeadKind::mixture ? "mixture" : "student_t";
-  info.components = config.components;
-  info.variate_labels = weights.has_variate_labels();
-}
-
-void describe(const Toto2Config& config, const WeightTable& /*weights*/, ModelInfo& info) {
-  info.architecture = "toto-2.0";
-  info.patch_size = config.patch_size;
-  info.embed_dim = config.d_model;
-  info.num_layers = config.num_layers;
-  info.num_heads = config.num_heads;
-  info.mlp_hidden_dim = config.d_ff;
-  info.spacewise_every_n_layers =
-      config.variate_layers_per_group == 0 ? -1 : config.layer_group_size;
-  info.spacewise_layers = config.variate_layers_per_group;
-  info.spacewise_first = config.variate_layer_first;
-  info.scaler = "causal_patch";
-  info.head = "quantiles";
-  info.components = kToto2Quantiles;
-}
-
 }  // namespace
 
-ModelConfig parse_model_config(std::string_view text, std::string_view where, bool strict,
-                               std::vector<std::string>& warnings) {
-  const auto object = parse_json(text, ExitStatus::bad_config, where);
-  if (object.is_object() && object.contains("d_model")) {
-    return parse_toto2_config(text, where, strict, warnings);
+void register_family(Family family) { families().add(std::move(family)); }
+
+ConfigurationPtr parse_model_config(std::string_view text, std::string_view where, bool strict,
+                                    std::vector<std::string>& warnings) {
+  const auto all = families().all();
+  auto family = all.rend() - 1;
+  {
+    const JsonTree tree{parse_json(text, ExitStatus::bad_config, where)};
+    if (tree.root.is_object()) {
+      const auto found = std::find_if(all.rbegin(), all.rend(),
+                                      [&](const auto& one) { return one->recognises(tree.root); });
+      if (found != all.rend()) family = found;
+    }
   }
-  return parse_toto1_config(text, where, strict, warnings);
+  return (*family)->parse(text, where, strict, warnings);
 }
 
-const Toto1Config& toto1_config(const ModelConfig& config, std::string_view where) {
-  if (const auto* toto1 = std::get_if<Toto1Config>(&config)) return *toto1;
-  throw Error(ExitStatus::bad_config, "unsupported_config",
-              "this is a Toto 2.0 model; only Toto 1.0 is supported here", where);
-}
-
-TensorList tensor_list(const ModelConfig& config) {
-  return std::visit([](const auto& c) { return tensor_list(c); }, config);
-}
-
-std::vector<SyntheticTensor> synthetic_tensors(const ModelConfig& config) {
-  return std::visit([](const auto& c) { return synthetic_tensors(c); }, config);
-}
-
-std::string to_json(const ModelConfig& config) {
-  return std::visit([](const auto& c) { return to_json(c); }, config);
-}
-
-ModelInfo describe_model(const ModelConfig& config, const WeightTable& weights) {
+ModelInfo describe_model(const Configuration& config, const WeightTable& weights) {
   ModelInfo info;
-  std::visit([&](const auto& c) { describe(c, weights, info); }, config);
+  info.architecture = config.family();
+  config.describe(weights, info);
   info.synthetic = weights.source().synthetic();
   info.parameters = weights.parameters();
   info.file_bytes = weights.source().file_bytes();
@@ -112,12 +91,16 @@ ModelInfo describe_model(const ModelConfig& config, const WeightTable& weights) 
   return info;
 }
 
-ModelConfig find_preset(std::string_view preset) {
-  if (preset == kOpenBase) return toto_open_base_1_0();
-  if (const Toto2Config* found = find_toto2_preset(preset)) return *found;
+ConfigurationPtr find_preset(std::string_view preset) {
+  std::vector<std::string> names;
+  for (const auto& family : families().all()) {
+    for (const auto& [name, config] : family->presets) {
+      if (name == preset) return config;
+      names.push_back(name);
+    }
+  }
   throw Error(ExitStatus::usage, "unknown_preset",
-              fmt::format("{} is no preset; there are {}, {}", quote(preset), kOpenBase,
-                          fmt::join(toto2_presets(), ", ")));
+              fmt::format("{} is no preset; there are {}", quote(preset), fmt::join(names, ", ")));
 }
 
 }  // namespace toto

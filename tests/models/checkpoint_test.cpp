@@ -9,6 +9,7 @@
 
 #include "models/checkpoint/safetensors.h"
 #include "support/test_files.h"
+#include "support/toto1_weights.h"
 
 namespace toto {
 namespace {
@@ -154,7 +155,7 @@ TEST(SyntheticCheckpoint, LongTensorsAreWrittenInChunks) {
                               .components = 2};
   write_synthetic_checkpoint(to_json(config), 9, folder.path("m"));
   const Checkpoint made = open_checkpoint({.model = folder.path("m")});
-  const auto memory = synthesise_weights(config, 9, default_tensor_order(config, false));
+  const auto memory = test::toto1_weights(config, 9, test::toto1_order(config, false));
   std::vector<float> ours(64 * 96 * 96);
   std::vector<float> theirs(ours.size());
   made.weights.read("model.unembed.weight", ours);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // config.json: what is read, what is refused and how it is told (robustness 16 to 19).
-#include "models/checkpoint/config.h"
+#include "models/toto1/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -56,8 +56,9 @@ Toto2Config odd() {  // shared keys, heads wider than a panel, values of another
 
 std::unique_ptr<Toto2> network(const Toto2Config& config, std::shared_ptr<Backend> backend,
                                bool trim = true) {
-  const WeightTable weights(synthesise_weights(synthetic_tensors(config), 3, to_json(config)),
-                            tensor_list(config));
+  const WeightTable weights(
+      synthesise_weights(synthetic_tensors(tensor_list(config)), 3, to_json(config)),
+      tensor_list(config));
   return std::make_unique<Toto2>(config, weights, std::move(backend), trim);
 }
 

@@ -8,6 +8,7 @@
 
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/safetensors_writer.h"
+#include "models/checkpoint/synthetic.h"
 #include "models/registry.h"
 #include "models/toto2/tensors.h"
 #include "support/test_files.h"
@@ -27,7 +28,7 @@ Toto2Config golden_config(const std::string& name) {
 }
 
 std::shared_ptr<const WeightSource> made(const Toto2Config& config, std::uint64_t seed) {
-  return synthesise_weights(synthetic_tensors(config), seed, to_json(config));
+  return synthesise_weights(synthetic_tensors(tensor_list(config)), seed, to_json(config));
 }
 
 std::vector<float> read(const WeightSource& source, const std::string& name) {
@@ -61,7 +62,8 @@ TEST(Toto2Tensors, NamesShapesAndCountsOfTheReleases) {
 TEST(Toto2Tensors, SyntheticScalesAreThoseOfTheGoldenCases) {
   for (const char* name : {"toto2-22m-512", "toto2-313m-512", "toto2-4m-512x5"}) {
     const json listed = json::parse(test::read_file(golden(name + std::string("/weights.json"))));
-    const std::vector<SyntheticTensor> tensors = synthetic_tensors(golden_config(name));
+    const std::vector<SyntheticTensor> tensors =
+        synthetic_tensors(tensor_list(golden_config(name)));
     ASSERT_EQ(tensors.size(), listed["tensor_order"].size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       EXPECT_EQ(tensors[i].name, listed["tensor_order"][i].get<std::string>());

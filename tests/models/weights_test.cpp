@@ -11,7 +11,9 @@
 
 #include "models/checkpoint/safetensors.h"
 #include "models/checkpoint/safetensors_writer.h"
+#include "models/toto1/tensors.h"
 #include "support/test_files.h"
+#include "support/toto1_weights.h"
 
 namespace toto {
 namespace {
@@ -43,7 +45,7 @@ std::vector<float> read(const WeightTable& table, const ExpectedTensor& tensor) 
 }
 
 TEST(ExpectedTensors, OpenBase) {
-  const auto tensors = expected_tensors(toto_open_base_1_0());
+  const auto tensors = tensor_list(toto_open_base_1_0()).tensors;
   EXPECT_EQ(tensors.size(), 132U);
   std::int64_t parameters = 0;
   for (const ExpectedTensor& tensor : tensors) {
@@ -57,16 +59,16 @@ TEST(ExpectedTensors, OpenBase) {
 // The order of the golden case's own list, which is the state order with unfused names.
 TEST(ExpectedTensors, DefaultOrderIsThatOfTheGoldenCase) {
   const auto json = nlohmann::json::parse(test::read_file(golden("toto1-base-512/weights.json")));
-  EXPECT_EQ(default_tensor_order(toto_open_base_1_0(), false),
+  EXPECT_EQ(test::toto1_order(toto_open_base_1_0(), false),
             json["tensor_order"].get<std::vector<std::string>>());
-  const auto with_labels = default_tensor_order(toto_open_base_1_0(), true);
+  const auto with_labels = test::toto1_order(toto_open_base_1_0(), true);
   EXPECT_EQ(with_labels.size(), 134U);
   EXPECT_EQ(with_labels[132], "model.target_variate_label");
   EXPECT_EQ(with_labels[133], "model.exogenous_variate_label");
 }
 
 TEST(ExpectedTensors, ASingleStudentTHasNoMixtureWeights) {
-  for (const ExpectedTensor& tensor : expected_tensors(golden_config("toto1-tiny-c"))) {
+  for (const ExpectedTensor& tensor : tensor_list(golden_config("toto1-tiny-c")).tensors) {
     EXPECT_EQ(tensor.name.find("mixture_weights"), std::string::npos);
   }
 }
@@ -78,8 +80,8 @@ TEST(Synthetic, ValuesOfTheSpecification) {
   std::vector<std::string> order;
   for (const std::string name : spec["tensor_order"])
     order.push_back(std::string("model.").append(name));
-  EXPECT_EQ(order, default_tensor_order(config, false));
-  const auto source = synthesise_weights(config, 0, order);
+  EXPECT_EQ(order, test::toto1_order(config, false));
+  const auto source = test::toto1_weights(config, 0, order);
   const auto first = read(*source, "model.patch_embed.projection.weight");
   EXPECT_NEAR(first[0], -0.5220939, 5e-8);
   EXPECT_NEAR(first[1], 0.4204049, 5e-8);
@@ -98,16 +100,16 @@ class GoldenCheckpoint : public testing::TestWithParam<GoldenSeed> {};
 TEST_P(GoldenCheckpoint, IsReproducedBitForBit) {
   const auto& [name, seed, labels] = GetParam();
   const Toto1Config config = golden_config(name);
-  const WeightTable stored(open_safetensors(golden_weights(name)), config);
-  const WeightTable made(synthesise_weights(config, seed, default_tensor_order(config, labels)),
-                         config);
-  EXPECT_EQ(stored.has_variate_labels(), labels);
-  EXPECT_EQ(made.has_variate_labels(), labels);
+  const WeightTable stored(open_safetensors(golden_weights(name)), tensor_list(config));
+  const WeightTable made(test::toto1_weights(config, seed, test::toto1_order(config, labels)),
+                         tensor_list(config));
+  EXPECT_EQ(stored.has_together(), labels);
+  EXPECT_EQ(made.has_together(), labels);
   EXPECT_EQ(stored.parameters(), made.parameters());
   EXPECT_THAT(stored.unused(), testing::IsEmpty());
   EXPECT_FALSE(stored.source().synthetic());
   EXPECT_TRUE(made.source().synthetic());
-  auto tensors = expected_tensors(config);
+  auto tensors = tensor_list(config).tensors;
   if (labels) {
     tensors.push_back({std::string(kTargetLabel), {}, {config.embed_dim}});
     tensors.push_back({std::string(kExogenousLabel), {}, {config.embed_dim}});
@@ -134,24 +136,25 @@ INSTANTIATE_TEST_SUITE_P(Golden, GoldenCheckpoint,
 TEST(Synthetic, FusedAndUnfusedNamesGiveTheSameWeights) {
   const Toto1Config config = golden_config("toto1-tiny-a");
   std::vector<std::string> fused;
-  for (const ExpectedTensor& tensor : expected_tensors(config)) fused.push_back(tensor.name);
-  const WeightTable a(synthesise_weights(config, 5, fused), config);
-  const WeightTable b(synthesise_weights(config, 5, default_tensor_order(config, false)), config);
-  for (const ExpectedTensor& tensor : expected_tensors(config)) {
+  for (const ExpectedTensor& tensor : tensor_list(config).tensors) fused.push_back(tensor.name);
+  const WeightTable a(test::toto1_weights(config, 5, fused), tensor_list(config));
+  const WeightTable b(test::toto1_weights(config, 5, test::toto1_order(config, false)),
+                      tensor_list(config));
+  for (const ExpectedTensor& tensor : tensor_list(config).tensors) {
     EXPECT_EQ(read(a, tensor), read(b, tensor)) << tensor.name;
   }
 }
 
 TEST(Synthetic, OrdersThatDoNotFitTheModel) {
   const Toto1Config config = golden_config("toto1-tiny-a");
-  EXPECT_EQ(error_of([&] { synthesise_weights(config, 0, {"model.nothing"}); }).code(),
+  EXPECT_EQ(error_of([&] { test::toto1_weights(config, 0, {"model.nothing"}); }).code(),
             "unknown_tensor");
   EXPECT_EQ(error_of([&] {
-              synthesise_weights(config, 0, {"model.unembed.bias", "model.unembed.bias"});
+              test::toto1_weights(config, 0, {"model.unembed.bias", "model.unembed.bias"});
             }).code(),
             "duplicate_key");
   std::vector<float> out(1);
-  const auto source = synthesise_weights(config, 0, {"model.unembed.bias"});
+  const auto source = test::toto1_weights(config, 0, {"model.unembed.bias"});
   EXPECT_EQ(error_of([&] { source->read("model.unembed.weight", out); }).code(), "missing_tensor");
   EXPECT_EQ(error_of([&] { source->read("model.unembed.bias", out); }).code(), "internal");
 }
@@ -159,7 +162,7 @@ TEST(Synthetic, OrdersThatDoNotFitTheModel) {
 TEST(Synthetic, ContentHashCoversSeedConfigurationAndOrder) {
   Toto1Config config = golden_config("toto1-tiny-a");
   const auto hash = [&](std::uint64_t seed, bool labels) {
-    return synthesise_weights(config, seed, default_tensor_order(config, labels))->content_hash();
+    return test::toto1_weights(config, seed, test::toto1_order(config, labels))->content_hash();
   };
   const std::string reference = hash(1, false);
   EXPECT_EQ(reference.size(), 64U);
@@ -173,18 +176,19 @@ TEST(Synthetic, ContentHashCoversSeedConfigurationAndOrder) {
 /// The tiny-a weights without some tensors.
 std::shared_ptr<const WeightSource> weights_without(std::initializer_list<std::string> names) {
   const Toto1Config config = golden_config("toto1-tiny-a");
-  auto order = default_tensor_order(config, true);
+  auto order = test::toto1_order(config, true);
   std::erase_if(order, [&](const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   });
-  return synthesise_weights(config, 1, order);
+  return test::toto1_weights(config, 1, order);
 }
 
 TEST(WeightTable, EveryMissingTensorIsListed) {
   const auto source =
       weights_without({"model.unembed.bias", "model.transformer.layers.2.mlp.0.weight",
                        "model.output_distribution.df.weight"});
-  const Error error = error_of([&] { WeightTable table(source, golden_config("toto1-tiny-a")); });
+  const Error error =
+      error_of([&] { WeightTable table(source, tensor_list(golden_config("toto1-tiny-a"))); });
   EXPECT_EQ(error.code(), "missing_tensor");
   EXPECT_EQ(error.status(), ExitStatus::bad_data);
   EXPECT_THAT(error.message(), HasSubstr("3 of 54"));
@@ -196,7 +200,8 @@ TEST(WeightTable, EveryMissingTensorIsListed) {
 TEST(WeightTable, OneLabelWithoutTheOther) {
   for (const std::string_view label : {kTargetLabel, kExogenousLabel}) {
     const auto source = weights_without({std::string(label)});
-    const Error error = error_of([&] { WeightTable table(source, golden_config("toto1-tiny-a")); });
+    const Error error =
+        error_of([&] { WeightTable table(source, tensor_list(golden_config("toto1-tiny-a"))); });
     EXPECT_EQ(error.code(), "missing_tensor");
     EXPECT_THAT(error.message(), HasSubstr(std::string(label)));
   }
@@ -206,7 +211,7 @@ TEST(WeightTable, ShapesMustBeThoseOfTheConfiguration) {
   Toto1Config config = golden_config("toto1-tiny-a");
   const auto source = open_safetensors(golden_weights("toto1-tiny-a"));
   config.mlp_hidden_dim = 40;
-  const Error error = error_of([&] { WeightTable table(source, config); });
+  const Error error = error_of([&] { WeightTable table(source, tensor_list(config)); });
   EXPECT_EQ(error.code(), "config_tensor_mismatch");
   EXPECT_EQ(error.status(), ExitStatus::bad_data);
   EXPECT_THAT(error.message(),
@@ -214,7 +219,7 @@ TEST(WeightTable, ShapesMustBeThoseOfTheConfiguration) {
   EXPECT_THAT(error.message(), HasSubstr("11 more"));
   for (const std::int32_t width : {16, 2147483646}) {
     config.embed_dim = width;
-    EXPECT_EQ(error_of([&] { WeightTable table(source, config); }).code(),
+    EXPECT_EQ(error_of([&] { WeightTable table(source, tensor_list(config)); }).code(),
               "config_tensor_mismatch");
   }
 }
@@ -223,21 +228,22 @@ TEST(WeightTable, MoreLayersThanTheFileHas) {
   Toto1Config config = golden_config("toto1-tiny-a");
   config.num_layers = 8;
   const auto source = open_safetensors(golden_weights("toto1-tiny-a"));
-  EXPECT_EQ(error_of([&] { WeightTable table(source, config); }).code(), "missing_tensor");
+  EXPECT_EQ(error_of([&] { WeightTable table(source, tensor_list(config)); }).code(),
+            "missing_tensor");
 }
 
 TEST(WeightTable, TensorsTheModelDoesNotUseAreListed) {
   Toto1Config config = golden_config("toto1-tiny-a");
   config.num_layers = 3;
   config.spacewise_every_n_layers = -1;
-  const WeightTable table(open_safetensors(golden_weights("toto1-tiny-a")), config);
+  const WeightTable table(open_safetensors(golden_weights("toto1-tiny-a")), tensor_list(config));
   EXPECT_EQ(table.unused().size(), 10U);
   EXPECT_THAT(table.unused().front(), HasSubstr("layers.3"));
 }
 
 TEST(WeightTable, UnknownNamesAreMissing) {
   const Toto1Config config = golden_config("toto1-tiny-b");
-  const WeightTable table(open_safetensors(golden_weights("toto1-tiny-b")), config);
+  const WeightTable table(open_safetensors(golden_weights("toto1-tiny-b")), tensor_list(config));
   std::vector<float> out(1);
   EXPECT_EQ(error_of([&] { table.read("model.nothing", out); }).code(), "missing_tensor");
 }
@@ -246,7 +252,7 @@ TEST(WeightTable, UnknownNamesAreMissing) {
 std::string retyped(const TempFolder& folder, const std::string& name, StoredType type,
                     const std::vector<SafetensorsWriter::Tensor>& more = {}) {
   std::vector<SafetensorsWriter::Tensor> tensors;
-  for (const ExpectedTensor& tensor : expected_tensors(golden_config("toto1-tiny-a"))) {
+  for (const ExpectedTensor& tensor : tensor_list(golden_config("toto1-tiny-a")).tensors) {
     tensors.push_back({tensor.name, tensor.name == name ? type : StoredType::f32, tensor.shape});
   }
   tensors.insert(tensors.end(), more.begin(), more.end());
@@ -264,7 +270,8 @@ TEST(WeightTable, ANeededTensorOfAnotherTypeIsRefused) {
   const TempFolder folder;
   for (const StoredType type : {StoredType::i64, StoredType::f64, StoredType::f8_e4m3}) {
     const auto source = open_safetensors(retyped(folder, "model.unembed.bias", type));
-    const Error error = error_of([&] { WeightTable table(source, golden_config("toto1-tiny-a")); });
+    const Error error =
+        error_of([&] { WeightTable table(source, tensor_list(golden_config("toto1-tiny-a"))); });
     EXPECT_EQ(error.code(), "invalid_dtype");
     EXPECT_THAT(error.message(), HasSubstr(std::string(name_of(type))));
     EXPECT_EQ(source->find("model.unembed.bias"), nullptr);
@@ -277,7 +284,7 @@ TEST(WeightTable, HalvesAndBfloatsAreTaken) {
        {std::pair{StoredType::f16, DType::f16}, std::pair{StoredType::bf16, DType::bf16}}) {
     const auto source = open_safetensors(retyped(folder, "model.unembed.bias", stored));
     EXPECT_EQ(source->find("model.unembed.bias")->dtype, type);
-    const WeightTable table(source, golden_config("toto1-tiny-a"));
+    const WeightTable table(source, tensor_list(golden_config("toto1-tiny-a")));
     EXPECT_EQ(read(*source, "model.unembed.bias"), std::vector<float>(256, 0.0F));
   }
 }
@@ -294,7 +301,7 @@ TEST(WeightTable, DerivedConstantsAndIntegersAreIgnored) {
                {"model.transformer.rotary_emb.cached_scales_k", StoredType::f32, {1, 2}},
                {"model.transformer.rotary_emb.dummy", StoredType::f32, {0}},
                {"model.steps_seen", StoredType::i64, {}}}));
-  const WeightTable table(source, golden_config("toto1-tiny-a"));
+  const WeightTable table(source, tensor_list(golden_config("toto1-tiny-a")));
   EXPECT_THAT(table.unused(), testing::IsEmpty());
   EXPECT_EQ(source->tensors().size(), 52U);
   EXPECT_EQ(table.parameters(), 180912U / 4);
@@ -319,7 +326,7 @@ TEST(Shards, ACheckpointInTwoFiles) {
     writer.commit();
   }
   const auto sharded = open_safetensors(std::span<const std::string>(paths));
-  const WeightTable table(sharded, config);
+  const WeightTable table(sharded, tensor_list(config));
   for (const TensorInfo& tensor : whole->tensors()) {
     EXPECT_EQ(read(*whole, tensor.name), read(*sharded, tensor.name));
   }

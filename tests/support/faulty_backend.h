@@ -35,6 +35,7 @@ class FaultyBackend : public Backend {
 
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
   [[nodiscard]] std::size_t element_size() const override { return inner_->element_size(); }
+  [[nodiscard]] const Ops2* ops2() const override { return inner_->ops2(); }
   [[nodiscard]] double weight_size() const override { return inner_->weight_size(); }
   [[nodiscard]] int workers() const override { return inner_->workers(); }
   void for_each_share(std::int64_t count, ShareWork work, const void* context) const override {

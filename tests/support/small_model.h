@@ -12,6 +12,7 @@
 #include "models/backend_choice.h"
 #include "models/model_impl.h"
 #include "models/toto1/toto1.h"
+#include "support/toto1_weights.h"
 #include "toto/forecast.hpp"
 
 namespace toto::test {
@@ -35,8 +36,8 @@ inline std::shared_ptr<Model::Impl> impl_on(std::shared_ptr<Backend> backend,
                                             const Toto1Config& config, bool labels = false,
                                             const Execution& execution = {},
                                             std::uint64_t seed = 0) {
-  const WeightTable weights(synthesise_weights(config, seed, default_tensor_order(config, labels)),
-                            config);
+  const WeightTable weights(toto1_weights(config, seed, toto1_order(config, labels)),
+                            tensor_list(config));
   auto impl = std::make_shared<Model::Impl>();
   impl->info.name = "small";
   impl->content_hash = "small";

@@ -18,16 +18,16 @@ constexpr std::size_t kMaxConfig = 1 << 20;
 Checkpoint open_checkpoint(const ModelQuery& query) {
   const ResolvedModel files = resolve_model(query);
   std::vector<std::string> warnings;
-  const ModelConfig config =
+  ConfigurationPtr config =
       parse_model_config(read_text_file(files.config, kMaxConfig, ExitStatus::bad_config),
                          files.config, query.strict, warnings);
-  WeightTable weights(open_safetensors(std::span(files.weights)), tensor_list(config));
-  ModelInfo info = describe_model(config, weights);
+  WeightTable weights(open_safetensors(std::span(files.weights)), config->tensors());
+  ModelInfo info = describe_model(*config, weights);
   info.name = files.name;
   info.folder = files.folder;
   info.weight_files = files.weights;
   info.warnings.insert(info.warnings.begin(), warnings.begin(), warnings.end());
-  return {config, std::move(weights), std::move(info)};
+  return {std::move(config), std::move(weights), std::move(info)};
 }
 
 ModelInfo inspect_model(const ModelQuery& query) { return open_checkpoint(query).info; }

@@ -11,7 +11,7 @@
 namespace toto {
 
 struct Checkpoint {
-  ModelConfig config;
+  ConfigurationPtr config;
   WeightTable weights;
   ModelInfo info;
 };

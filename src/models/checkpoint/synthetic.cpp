@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <utility>
 
@@ -67,13 +66,6 @@ class SyntheticWeights final : public WeightSource {
 
 }  // namespace
 
-SyntheticScale synthetic_scale(std::string_view name, std::span<const std::int64_t> shape) {
-  if (name.ends_with("norm1.scale") || name.ends_with("norm2.scale")) return {0.4, 1.0};
-  if (shape.size() == 2) return {3.0 / std::sqrt(static_cast<double>(shape[1])), 0.0};
-  if (name.ends_with("_variate_label")) return {2.0, 0.0};
-  return {0.4, 0.0};
-}
-
 void fill_synthetic(std::uint64_t tensor_seed, const SyntheticScale& scale, std::uint64_t first,
                     std::span<float> out) {
   constexpr std::uint32_t kStep = 0x85EBCA6BU;
@@ -101,50 +93,36 @@ std::shared_ptr<const WeightSource> synthesise_weights(std::vector<SyntheticTens
   return std::make_shared<SyntheticWeights>(std::move(tensors), seed, identity);
 }
 
-std::shared_ptr<const WeightSource> synthesise_weights(const Toto1Config& config,
-                                                       std::uint64_t seed,
-                                                       std::vector<std::string> order) {
-  std::map<std::string, std::vector<std::int64_t>> shapes;
-  for (const ExpectedTensor& tensor : expected_tensors(config)) {
-    shapes.emplace(tensor.name, tensor.shape);
-    if (!tensor.alternative.empty()) shapes.emplace(tensor.alternative, tensor.shape);
-  }
-  for (const std::string_view label : {kTargetLabel, kExogenousLabel}) {
-    shapes.emplace(label, std::vector<std::int64_t>{config.embed_dim});
-  }
+std::vector<SyntheticTensor> synthetic_tensors(const TensorList& list) {
   std::vector<SyntheticTensor> tensors;
-  for (std::string& name : order) {
-    const auto shape = shapes.find(name);
-    if (shape == shapes.end()) {
-      throw Error(ExitStatus::bad_data, "unknown_tensor",
-                  fmt::format("the model has no tensor {}", quote(name)),
-                  fmt::format("synthetic weights, seed {}", seed));
-    }
-    const SyntheticScale scale = synthetic_scale(name, shape->second);
-    tensors.push_back({std::move(name), shape->second, scale});
-  }
-  return synthesise_weights(std::move(tensors), seed, to_json(config));
-}
-
-std::vector<SyntheticTensor> synthetic_tensors(const Toto1Config& config) {
-  std::vector<SyntheticTensor> tensors;
-  for (ExpectedTensor& tensor : expected_tensors(config)) {
-    const SyntheticScale scale = synthetic_scale(tensor.name, tensor.shape);
-    tensors.push_back({std::move(tensor.name), std::move(tensor.shape), scale});
+  tensors.reserve(list.tensors.size());
+  for (const ExpectedTensor& tensor : list.tensors) {
+    tensors.push_back({tensor.name, tensor.shape, tensor.scale});
   }
   return tensors;
 }
 
-std::vector<std::string> default_tensor_order(const Toto1Config& config, bool labels) {
-  std::vector<std::string> order;
-  for (const ExpectedTensor& tensor : expected_tensors(config)) {
-    order.push_back(tensor.alternative.empty() ? tensor.name : tensor.alternative);
+std::vector<SyntheticTensor> synthetic_tensors(const TensorList& list,
+                                               std::span<const std::string> names,
+                                               std::string_view where) {
+  std::map<std::string_view, const ExpectedTensor*> known;
+  for (const auto* part : {&list.tensors, &list.together}) {
+    for (const ExpectedTensor& tensor : *part) {
+      known.emplace(tensor.name, &tensor);
+      if (!tensor.alternative.empty()) known.emplace(tensor.alternative, &tensor);
+    }
   }
-  if (labels) {
-    order.emplace_back(kTargetLabel);
-    order.emplace_back(kExogenousLabel);
+  std::vector<SyntheticTensor> tensors;
+  tensors.reserve(names.size());
+  for (const std::string& name : names) {
+    const auto at = known.find(name);
+    if (at == known.end()) {
+      throw Error(ExitStatus::bad_data, "unknown_tensor",
+                  fmt::format("the model has no tensor {}", quote(name)), where);
+    }
+    tensors.push_back({name, at->second->shape, at->second->scale});
   }
-  return order;
+  return tensors;
 }
 
 }  // namespace toto

@@ -18,14 +18,6 @@ namespace toto {
 /// The key in a file's __metadata__ that marks its weights as synthetic.
 inline constexpr std::string_view kSyntheticKey = "toto.synthetic";
 
-/// The amplitude and base of a tensor, by its name and (for matrices) columns.
-struct SyntheticScale {
-  double amplitude = 0.4;
-  double base = 0.0;
-};
-/// Of Toto 1.0.
-SyntheticScale synthetic_scale(std::string_view name, std::span<const std::int64_t> shape);
-
 /// Elements `first`, `first + 1`, ... of the tensor with seed `tensor_seed`.
 void fill_synthetic(std::uint64_t tensor_seed, const SyntheticScale& scale, std::uint64_t first,
                     std::span<float> out);
@@ -42,7 +34,13 @@ struct SyntheticTensor {
 std::shared_ptr<const WeightSource> synthesise_weights(std::vector<SyntheticTensor> tensors,
                                                        std::uint64_t seed,
                                                        std::string_view identity);
-/// Those of Toto 1.0 in the order of its files, without labels.
-std::vector<SyntheticTensor> synthetic_tensors(const Toto1Config& config);
+
+/// Those that every checkpoint of a model has, in state order.
+std::vector<SyntheticTensor> synthetic_tensors(const TensorList& list);
+/// Those of these names, in their order. Names are published ones, alternatives, or ones of
+/// TensorList::together. Throws Error (65) unknown_tensor with `where`.
+std::vector<SyntheticTensor> synthetic_tensors(const TensorList& list,
+                                               std::span<const std::string> names,
+                                               std::string_view where);
 
 }  // namespace toto

@@ -54,14 +54,14 @@ class NewFolder {
 
 }  // namespace
 
-std::string preset_config(std::string_view preset) { return to_json(find_preset(preset)); }
+std::string preset_config(std::string_view preset) { return find_preset(preset)->to_json(); }
 
 void write_synthetic_checkpoint(std::string_view config_json, std::uint64_t seed,
                                 const std::string& folder,
                                 const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   std::vector<std::string> warnings;
   const std::vector<SyntheticTensor> wanted =
-      synthetic_tensors(parse_model_config(config_json, "config.json", false, warnings));
+      synthetic_tensors(parse_model_config(config_json, "config.json", false, warnings)->tensors());
   std::vector<SafetensorsWriter::Tensor> tensors;
   tensors.reserve(wanted.size());
   for (const SyntheticTensor& tensor : wanted) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors a Toto 1.0 model has (spec A2), and finding them in a source.
+// Finding the tensors of a model in a source.
 #include "models/checkpoint/weights.h"
 
 #include <fmt/format.h>
@@ -13,23 +13,6 @@
 
 namespace toto {
 namespace {
-
-/// Collects expected tensors in state order.
-class Layout {
- public:
-  void linear(const std::string& name, std::int64_t out, std::int64_t in,
-              const std::string& alternative = {}) {
-    add(name + ".weight", {out, in}, alternative.empty() ? alternative : alternative + ".weight");
-    add(name + ".bias", {out}, alternative.empty() ? alternative : alternative + ".bias");
-  }
-  void add(std::string name, std::vector<std::int64_t> shape, std::string alternative = {}) {
-    tensors_.push_back({std::move(name), std::move(alternative), std::move(shape)});
-  }
-  std::vector<ExpectedTensor> take() { return std::move(tensors_); }
-
- private:
-  std::vector<ExpectedTensor> tensors_;
-};
 
 std::string text_of(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -102,41 +85,6 @@ std::int64_t TensorInfo::elements() const {
   std::int64_t product = 1;
   for (const std::int64_t size : shape) product *= size;
   return product;
-}
-
-std::vector<ExpectedTensor> expected_tensors(const Toto1Config& config) {
-  const std::int64_t width = config.embed_dim;
-  const std::int64_t hidden = config.mlp_hidden_dim;
-  const std::int64_t patch = config.patch_size;
-  Layout layout;
-  layout.linear("model.patch_embed.projection", width, patch);
-  for (std::int32_t i = 0; i < config.num_layers; ++i) {
-    const std::string layer = fmt::format("model.transformer.layers.{}.", i);
-    layout.add(layer + "norm1.scale", {width});
-    layout.add(layer + "norm2.scale", {width});
-    layout.linear(layer + "attention.wQKV", 3 * width, width);
-    layout.linear(layer + "attention.wO", width, width);
-    layout.linear(layer + "mlp.0.w12", 2 * hidden, width, layer + "mlp.0");
-    layout.linear(layer + "mlp.0.w3", width, hidden, layer + "mlp.2");
-  }
-  layout.linear("model.unembed", patch * width, width);
-  const std::string head = "model.output_distribution.";
-  layout.linear(head + "df", config.components, width);
-  layout.linear(head + "loc_proj", config.components, width);
-  layout.linear(head + "scale_proj", config.components, width);
-  if (config.head == HeadKind::mixture) {
-    layout.linear(head + "mixture_weights", config.components, width);
-  }
-  return layout.take();
-}
-
-TensorList tensor_list(const Toto1Config& config) {
-  TensorList list;
-  list.tensors = expected_tensors(config);
-  for (const std::string_view label : {kTargetLabel, kExogenousLabel}) {
-    list.together.push_back({std::string(label), {}, {config.embed_dim}});
-  }
-  return list;
 }
 
 WeightTable::WeightTable(std::shared_ptr<const WeightSource> source, const TensorList& list)

@@ -12,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "models/checkpoint/config.h"
-
 namespace toto {
 
 enum class DType { f32, f16, bf16 };
@@ -54,15 +52,19 @@ class WeightSource {
   [[nodiscard]] virtual std::string content_hash() const = 0;
 };
 
-inline constexpr std::string_view kTargetLabel = "model.target_variate_label";
-inline constexpr std::string_view kExogenousLabel = "model.exogenous_variate_label";
+/// The amplitude and base of the hash weights of a tensor (checkpoint/synthetic.h).
+struct SyntheticScale {
+  double amplitude = 0.4;
+  double base = 0.0;
+};
 
-/// A tensor a model needs: the published name, the shape, and another name it may have (of
-/// Toto 1.0: the name in an unfused file; empty where there is none).
+/// A tensor a model needs: the published name, the shape, and another name it may have, such as
+/// that in a file of another layout; empty where there is none.
 struct ExpectedTensor {
   std::string name;         // e.g. model.transformer.layers.0.mlp.0.w12.weight
   std::string alternative;  // e.g. model.transformer.layers.0.mlp.0.weight
   std::vector<std::int64_t> shape;
+  SyntheticScale scale = {};
 };
 
 /// What a model needs of a checkpoint.
@@ -72,25 +74,16 @@ struct TensorList {
   bool strict = false;                   // whether any other tensor is an error
 };
 
-/// Spec A2: all tensors of `config` in state order (patch_embed, layers, unembed, df, loc_proj,
-/// scale_proj, mixture_weights), labels excluded.
-std::vector<ExpectedTensor> expected_tensors(const Toto1Config& config);
-/// With the labels, which only some checkpoints have.
-TensorList tensor_list(const Toto1Config& config);
-
 /// Maps published names to the names of a source and checks every shape, before any weight is read.
 /// Throws Error (65): missing_tensor and unexpected_tensor (all of them listed), invalid_dtype,
 /// config_tensor_mismatch.
 class WeightTable {
  public:
   WeightTable(std::shared_ptr<const WeightSource> source, const TensorList& list);
-  WeightTable(std::shared_ptr<const WeightSource> source, const Toto1Config& config)
-      : WeightTable(std::move(source), tensor_list(config)) {}
-  /// Reads by published (fused) name; errors as for WeightSource::read.
+  /// Reads by published name; errors as for WeightSource::read.
   void read(std::string_view name, std::span<float> out) const;
-  /// The tensors of TensorList::together are there: of Toto 1.0 both label tensors (kTargetLabel,
-  /// kExogenousLabel; [D] each).
-  [[nodiscard]] bool has_variate_labels() const { return has_together_; }
+  /// The tensors of TensorList::together are there.
+  [[nodiscard]] bool has_together() const { return has_together_; }
   [[nodiscard]] const WeightSource& source() const { return *source_; }
   /// Elements of all tensors in the table.
   [[nodiscard]] std::uint64_t parameters() const { return parameters_; }
@@ -114,14 +107,5 @@ class WeightTable {
 /// duplicate_key (65) where two shards hold one name.
 std::shared_ptr<const WeightSource> open_safetensors(const std::string& path);
 std::shared_ptr<const WeightSource> open_safetensors(std::span<const std::string> shards);
-
-/// The hash weights of the golden cases (docs/verification.md): tensor i of `order` has the seed
-/// 1000*seed + i. Names may be fused or unfused; shapes come from the config. Throws Error (65):
-/// unknown_tensor, duplicate_key.
-std::shared_ptr<const WeightSource> synthesise_weights(const Toto1Config& config,
-                                                       std::uint64_t seed,
-                                                       std::vector<std::string> order);
-/// The order of weights.json for the published names (unfused MLP, labels last if asked).
-std::vector<std::string> default_tensor_order(const Toto1Config& config, bool labels);
 
 }  // namespace toto

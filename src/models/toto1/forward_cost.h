@@ -3,8 +3,8 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "models/checkpoint/config.h"
 #include "models/cost.h"
+#include "models/toto1/config.h"
 #include "models/toto1/toto1.h"
 
 namespace toto {

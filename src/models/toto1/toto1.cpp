@@ -53,7 +53,7 @@ Toto1::Toto1(const Toto1Config& config, const WeightTable& weights,
                        config_.patch_size, Epilogue::store, true);
   load_layers(weights);
   load_head(weights);
-  if (weights.has_variate_labels()) load_labels(weights);
+  if (weights.has_together()) load_labels(weights);
   if (execution_.trim) {
     stack_ = backend_->prepare_stack(
         {embed_, labels_, layers_, config_.num_heads, config_.head_dim(), after_layers()});

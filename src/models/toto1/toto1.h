@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "models/checkpoint/config.h"
 #include "models/checkpoint/weights.h"
 #include "models/network.h"
+#include "models/toto1/config.h"
 
 namespace toto {
 

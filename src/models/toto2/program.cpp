@@ -2,12 +2,8 @@
 #include "models/toto2/program.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "core/draw.h"
-#include "core/philox.h"
 #include "models/toto2/forward_cost.h"
-#include "statistics/knots.h"
 
 namespace toto {
 namespace {
@@ -83,19 +79,7 @@ void Toto2Program::size(const MicroBatch& batch, ProgramKey& key) const {
   for (const Item& item : batch.items) {
     key.rows += static_cast<std::int32_t>(prefill_rows(item, batch));
   }
-  key.series = static_cast<std::int32_t>(batch.items.size());
-  key.variates = key.lanes = static_cast<std::int32_t>(batch.variates);
-  key.patches = batch.patches;
-  key.last_steps = batch.horizon - (batch.patches - 1) * net_.patch();
-  key.exact_steps = batch.horizon;
-  key.passes = batch.passes();
-  key.trajectories = batch.trajectories;
-  key.levels = batch.level_count;
-  key.parameter_floats = batch.parameters ? 2 : 0;  // location and scale
-  key.mean = batch.mean;
-  key.exact = batch.exact;
-  key.sampled = batch.sampled;
-  key.samples = batch.samples;
+  KnotResults::size(batch, net_.patch(), key);
 }
 
 Cost Toto2Program::take_cost() {
@@ -127,6 +111,13 @@ void Toto2Program::take(const Item& item, Held& held) const {
   r.fallback = static_cast<std::int32_t>(item.decoding.scaler_fallback_min_obs);
   r.cap = item.decoding.quantile_real_cap_k;
   if (r.covariates > 0) take_covariates(item, held);
+  if (item.forced.empty()) return;
+  // The first trajectory of the targets, in the place of medians.
+  const auto first = item.forced.first(static_cast<std::size_t>(r.targets) *
+                                       static_cast<std::size_t>(item.patches) *
+                                       static_cast<std::size_t>(net_.patch()));
+  held.feedback.assign(first.begin(), first.end());
+  r.feedback = held.feedback;
 }
 
 /// Context and future of the covariates side by side, as the model takes them.
@@ -159,13 +150,9 @@ void Toto2Program::stage(const MicroBatch& batch, const ProgramKey& /*key*/, con
                          std::size_t /*at*/, bool /*replay*/) {
   if (held_.size() < batch.items.size()) held_.resize(batch.items.size());
   requests_.clear();
-  lanes_.clear();
-  std::int64_t lane = 0;
   for (std::size_t i = 0; i < batch.items.size(); ++i) {
     take(batch.items[i], held_[i]);
     requests_.push_back(held_[i].request);
-    lanes_.push_back(lane);
-    lane += batch.items[i].variates;
   }
   generation_.begin(requests_);
 }
@@ -175,96 +162,34 @@ void Toto2Program::stage(const MicroBatch& batch, const ProgramKey& /*key*/, con
 void Toto2Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& key,
                        const Workspace& workspace) {
   batch_ = &batch;
-  key_ = &key;
-  out_ = ex.out;
-  ex.stage(&StageTimes::prefill);
+  with_statistics_ = key.parameter_floats > 0 || ex.probe != nullptr;
+  results_.begin(ex, batch, key, net_.patch());
   cost_ += generation_.run(static_cast<const Toto2Workspace&>(workspace), *this);
-  std::size_t units = 0;
-  for (const Item& item : batch.items) {
-    units += static_cast<std::size_t>(std::max(item.trajectories, 1)) *
-             static_cast<std::size_t>(item.patches);
-  }
-  ex.done(units);
-  ex.stage(&StageTimes::statistics);
-  if (key.sampled) sample_statistics(ex, batch);
-  ex.end();
+  results_.finish(ex);
 }
 
 void Toto2Program::block(const toto2::Block& b) {
   const Item& item = batch_->items[b.request];
   const std::int32_t patch = net_.patch();
+  const std::size_t patches = b.loc.size() / static_cast<std::size_t>(b.variates);  // of a lane
   double knots[kQuantiles];
   for (std::int32_t v = 0; v < b.variates; ++v) {
-    const std::int64_t lane = lanes_[b.request] + v;
     for (std::int32_t p = 0; p < b.patches; ++p) {
       const std::int32_t first = (b.first + p) * patch;
       const auto row = static_cast<std::size_t>(v * b.patches + p) * kQuantiles;
+      const std::size_t at = static_cast<std::size_t>(v) * patches +
+                             static_cast<std::size_t>(item.tokens + b.first + p);
+      const double loc = with_statistics_ ? b.loc[at] : 0;
+      const double scale = with_statistics_ ? b.scale[at] : 0;
       for (std::int32_t t = 0; t < std::min(patch, item.horizon - first); ++t) {
         for (std::size_t q = 0; q < kQuantiles; ++q) {
           knots[q] = b.quantiles[(row + q) * static_cast<std::size_t>(patch) +
                                  static_cast<std::size_t>(t)];
         }
-        put_step(item, lane, v, first + t, knots);
-        if (key_->parameter_floats == 0) continue;
-        const std::size_t at =
-            static_cast<std::size_t>(v) * (b.loc.size() / static_cast<std::size_t>(b.variates)) +
-            static_cast<std::size_t>(item.tokens + b.first + p);
-        float* const to = out_.parameters + (lane * key_->horizon(patch) + first + t) * 2;
-        to[0] = static_cast<float>(b.loc[at]);
-        to[1] = static_cast<float>(b.scale[at]);
+        results_.put(b.request, v, first + t, knots, loc, scale);
       }
     }
   }
-}
-
-/// What was asked for of one step: statistics of its distribution, draws, or its mean.
-void Toto2Program::put_step(const Item& item, std::int64_t lane, std::int32_t variate,
-                            std::int32_t step, std::span<const double> knots) {
-  const ProgramKey& key = *key_;
-  const std::int64_t horizon = key.horizon(net_.patch());
-  if (key.exact) {
-    float* const to = out_.exact + (lane * key.exact_steps + step) * key.stride();
-    to[0] = static_cast<float>(knot_mean(knots));
-    to[1] = static_cast<float>(std::sqrt(knot_variance(knots)));
-    for (std::int32_t i = 0; i < item.level_count; ++i) {
-      const auto level = static_cast<std::size_t>(std::int64_t{item.level_first} + i);
-      to[2 + i] = static_cast<float>(knot_quantile(knots, batch_->levels[level]));
-    }
-  }
-  if (item.trajectories == 0 || out_.kept == nullptr) return;
-  float* const kept = out_.kept + (lane * horizon + step) * key.trajectories;
-  if (key.mean) {
-    kept[0] = static_cast<float>(knot_mean(knots));
-    return;
-  }
-  for (std::int32_t n = 0; n < item.trajectories; ++n) {
-    const DrawAddress address{item.prepared->key, static_cast<std::uint32_t>(variate),
-                              static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(step)};
-    const PhiloxWords words = draw_words(item.seed, address);
-    kept[n] = static_cast<float>(knot_quantile(knots, uniform52(words.x[1], words.x[3])));
-  }
-}
-
-void Toto2Program::sample_statistics(const Executor& ex, const MicroBatch& batch) {
-  sources_.clear();
-  std::int32_t lane = 0;
-  for (const Item& item : batch.items) {
-    Block b;
-    b.row = b.lane = lane;
-    b.variates = item.variates;
-    b.tokens = 1;
-    b.horizon = item.horizon;
-    b.samples = item.trajectories;
-    b.level_first = item.level_first;
-    b.level_count = item.level_count;
-    sources_.push_back(b);
-    lane += item.variates;
-  }
-  const Batch source{sources_.data(), nullptr, static_cast<std::int32_t>(sources_.size()), lane,
-                     lane};
-  ex.backend.sample_statistics(source, ex.out.kept,
-                               {key_->horizon(net_.patch()), key_->trajectories},
-                               key_->exact ? key_->exact_steps : 0, ex.levels, ex.out.sampled);
 }
 
 }  // namespace toto

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generation program of Toto 2.0: one pass or blocks (generation.h), and what is made of the
-// nine quantiles of every step.
-//
-// The distribution of a step is linear between its quantiles and constant beyond them
-// (statistics/knots.h). Mean, deviation and levels follow from it without sampling. Trajectories
-// draw every step on its own: the model says nothing about how steps depend on each other.
+// nine quantiles of every step (models/knot_results.h).
 #pragma once
 
 #include <vector>
 
 #include "models/executor.h"
+#include "models/knot_results.h"
 #include "models/network.h"
 #include "models/toto2/generation.h"
 
@@ -45,27 +42,22 @@ class Toto2Program final : public Program, private toto2::Sink {
     std::vector<std::int32_t> groups;
     std::vector<float> known;
     std::vector<std::uint8_t> known_mask;
+    std::vector<double> feedback;
   };
   void take(const Item& item, Held& held) const;
   void take_covariates(const Item& item, Held& held) const;
 
   void block(const toto2::Block& block) override;
-  [[nodiscard]] bool wants_statistics() const override { return key_->parameter_floats > 0; }
-  void put_step(const Item& item, std::int64_t lane, std::int32_t variate, std::int32_t step,
-                std::span<const double> knots);
-  void sample_statistics(const Executor& executor, const MicroBatch& batch);
+  [[nodiscard]] bool wants_statistics() const override { return with_statistics_; }
 
   const Toto2& net_;
   toto2::Generation generation_;
   std::vector<Held> held_;  // only grows
   std::vector<toto2::Request> requests_;
-  std::vector<std::int64_t> lanes_;  // first of each item
-  std::vector<Block> sources_;
+  KnotResults results_;
   Cost cost_;
-  // Of the run.
-  const MicroBatch* batch_ = nullptr;
-  const ProgramKey* key_ = nullptr;
-  ResultPointers out_;
+  const MicroBatch* batch_ = nullptr;  // of the run
+  bool with_statistics_ = false;       // likewise: somebody wants location and scale
 };
 
 }  // namespace toto

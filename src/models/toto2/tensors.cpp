@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace toto {
 namespace {
@@ -22,7 +23,7 @@ constexpr SyntheticScale kPerDimScale = {4.0, 6.0};
 class Layout {
  public:
   void add(std::string name, std::vector<std::int64_t> shape, const SyntheticScale& scale) {
-    tensors_.push_back({std::move(name), std::move(shape), scale});
+    tensors_.push_back({std::move(name), {}, std::move(shape), scale});
   }
   void linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias,
               double amplitude = kMatrix) {
@@ -39,10 +40,10 @@ class Layout {
     linear(name + ".linear2", out, inner, true, amplitude(inner));
     linear(name + ".skip_proj", out, in, true, amplitude(in));
   }
-  std::vector<SyntheticTensor> take() { return std::move(tensors_); }
+  std::vector<ExpectedTensor> take() { return std::move(tensors_); }
 
  private:
-  std::vector<SyntheticTensor> tensors_;
+  std::vector<ExpectedTensor> tensors_;
 };
 
 void add_layer(const Toto2Config& c, std::int32_t i, Layout& layout) {
@@ -77,7 +78,7 @@ double tau(const Toto2Config& config, std::int32_t branch) {
   return own / std::sqrt(config.num_layers + attentions * attention * attention + mlps * mlp * mlp);
 }
 
-std::vector<SyntheticTensor> synthetic_tensors(const Toto2Config& config) {
+TensorList tensor_list(const Toto2Config& config) {
   const std::int64_t width = config.d_model;
   const std::int64_t patch = config.patch_size;
   Layout layout;
@@ -86,15 +87,9 @@ std::vector<SyntheticTensor> synthetic_tensors(const Toto2Config& config) {
   if (config.norm_include_weight) layout.add("transformer.out_norm.weight", {width}, kGain);
   layout.residual_mlp("output_head.param_projection.proj", kToto2Quantiles * patch, 4 * width,
                       width, true);
-  return layout.take();
-}
-
-TensorList tensor_list(const Toto2Config& config) {
   TensorList list;
+  list.tensors = layout.take();
   list.strict = true;
-  for (SyntheticTensor& tensor : synthetic_tensors(config)) {
-    list.tensors.push_back({std::move(tensor.name), {}, std::move(tensor.shape)});
-  }
   return list;
 }
 

@@ -3,22 +3,16 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
-#include "models/checkpoint/synthetic.h"
 #include "models/checkpoint/weights.h"
 #include "models/toto2/config.h"
 
 namespace toto {
 
 /// All tensors of `config` in state order: patch_proj, layers, out_norm, output_head. Strict: the
-/// official loader refuses missing tensors and others than these.
+/// official loader refuses missing tensors and others than these. As hash weights
+/// (docs/verification.md) the taus have the values that the configuration gives them (tau()).
 TensorList tensor_list(const Toto2Config& config);
-
-/// The same with amplitude and base of hash weights (docs/verification.md): taus have the values
-/// that the configuration gives them (tau()).
-std::vector<SyntheticTensor> synthetic_tensors(const Toto2Config& config);
 
 /// Spec B3: the multiplier of residual branch `branch` (2*layer: attention, 2*layer + 1:
 /// feed-forward) that training stores in float32.

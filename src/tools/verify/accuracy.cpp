@@ -62,6 +62,26 @@ void add_rows(SuiteState& state, const Variant& variant, const std::vector<Forec
   }
 }
 
+/// The density at the median. Of a forecast that has no mixture: from the levels around it.
+double median_density(const Forecast& f, std::size_t cell, Mixture& mixture) {
+  const Parameters& p = f.parameters;
+  const std::size_t k = p.components;
+  if (k == 0) {
+    const auto above = static_cast<std::size_t>(
+        std::upper_bound(f.levels.begin(), f.levels.end(), 0.5) - f.levels.begin());
+    const std::size_t below = above - 2;  // the levels are window_options(): 0.1 to 0.9
+    const std::size_t cells = f.variates * f.horizon;
+    const double width = static_cast<double>(f.quantiles[above * cells + cell]) -
+                         static_cast<double>(f.quantiles[below * cells + cell]);
+    return (f.levels[above] - f.levels[below]) / width;
+  }
+  const auto part = [&](const std::vector<double>& all) {
+    return std::span(all).subspan(cell * k, k);
+  };
+  mixture.assign(part(p.df), part(p.loc), part(p.scale), part(p.probability));
+  return mixture.pdf(mixture.quantile(0.5)) / p.affine_scale[cell];
+}
+
 /// Standard deviation of the relative MAE of sample medians. The variance of each step's median is
 /// 1 / (4 N f(m)^2), in units of its context's size; steps are drawn independently.
 double expected_noise(const Windows& windows, const std::vector<Forecast>& forecasts) {
@@ -69,18 +89,12 @@ double expected_noise(const Windows& windows, const std::vector<Forecast>& forec
   std::size_t steps = 0;
   for (std::size_t i = 0; i < forecasts.size(); ++i) {
     const Forecast& f = forecasts[i];
-    const Parameters& p = f.parameters;
-    const std::size_t k = p.components;
-    Mixture mixture(k);
+    Mixture mixture(f.parameters.components);
     for (std::size_t cell = 0; cell < f.variates * f.horizon; ++cell) {
       if (windows.all[i].observed[cell] == 0) continue;
-      const auto part = [&](const std::vector<double>& all) {
-        return std::span(all).subspan(cell * k, k);
-      };
       const double size = context_size(windows.all[i], cell / f.horizon);
       if (!(size > 0)) continue;
-      mixture.assign(part(p.df), part(p.loc), part(p.scale), part(p.probability));
-      const double density = mixture.pdf(mixture.quantile(0.5)) / p.affine_scale[cell] * size;
+      const double density = median_density(f, cell, mixture) * size;
       variance += 1 / (4 * static_cast<double>(kNoiseSamples) * density * density);
       ++steps;
     }

@@ -97,7 +97,11 @@ Record run(const Model& model, const Case& one, const ForecasterOptions& limits)
     r.series = &series[i];
     r.horizon = one.horizon;
     r.trajectories = one.trajectories;
-    if (!one.forced.empty()) r.forced = one.forced[i];
+    if (!one.forced.empty()) {
+      r.forced = one.forced[i];
+      // Whoever could predict several patches at once is to be fed all the same.
+      r.decoding.decode_block_size = static_cast<std::size_t>(net.patch());
+    }
     requests.push_back(r);
   }
   PlanTable plans(net, limits);

@@ -7,14 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace toto {
+#include "models/golden.h"
 
-struct Difference {
-  double error = 0;       // infinite where sizes differ or a value is not finite
-  std::size_t index = 0;  // flat index of the largest error
-  double expected = 0;
-  double found = 0;
-};
+namespace toto {
 
 /// max |found - expected| / (scale + |expected|); `scale` of the same size, or empty for 1.
 Difference largest_difference(std::span<const double> found, std::span<const float> expected,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/draw.h"
 #include "core/philox.h"
@@ -19,41 +20,70 @@ double of_some(std::size_t count, std::size_t all) {
   return all == 0 ? std::nan("") : static_cast<double>(count);
 }
 
+/// Where a draw must lie: at a value, or between two quantiles.
+struct Range {
+  double low, high;
+};
+
+/// `cell` of the arrays [V][H].
+Range of_mixture(const Forecast& f, std::size_t cell, const PhiloxWords& words) {
+  const Parameters& p = f.parameters;
+  const std::size_t k = p.components;
+  const double drawn =
+      draw_mixture(p.df.data() + cell * k, p.loc.data() + cell * k, p.scale.data() + cell * k,
+                   p.probability.data() + cell * k, 1, static_cast<int>(k), words);
+  const double y = p.affine_loc[cell] + p.affine_scale[cell] * drawn;
+  return {y, y};
+}
+
+/// Between the quantiles that were asked for on either side of the draw's level.
+Range of_quantiles(const Forecast& f, std::size_t cell, const PhiloxWords& words) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  const std::size_t cells = f.variates * f.horizon;
+  const double level = quantile_level(words);
+  const auto above = static_cast<std::size_t>(
+      std::upper_bound(f.levels.begin(), f.levels.end(), level) - f.levels.begin());
+  const auto at = [&](std::size_t i) { return static_cast<double>(f.quantiles[i * cells + cell]); };
+  return {above == 0 ? -kNone : at(above - 1), above == f.levels.size() ? kNone : at(above)};
+}
+
 Check addresses(const ForecastOptions& options, const std::vector<Forecast>& all) {
   std::size_t wrong = 0, count = 0;
+  bool mixture = true;
   std::string where;
   for (const Forecast& f : all) {
-    const Parameters& p = f.parameters;
-    const std::size_t k = p.components;
     const std::size_t cells = f.variates * f.horizon;
+    mixture = f.parameters.components > 0;
     for (std::size_t at = 0; at < f.samples.size(); ++at) {
       const std::size_t sample = at / cells;
       const std::size_t cell = at % cells;
       const std::size_t step = cell % f.horizon;
-      // Beyond the first patch the parameters that were kept are those of trajectory 0.
-      if (step >= f.exact_steps && sample > 0) continue;
+      // Beyond the exact steps the parameters that were kept are those of trajectory 0, and
+      // quantiles are those of the trajectories.
+      if (step >= f.exact_steps && (sample > 0 || !mixture)) continue;
       const DrawAddress address{series_key(f.id), static_cast<std::uint32_t>(cell / f.horizon),
                                 static_cast<std::uint32_t>(sample),
                                 static_cast<std::uint32_t>(step)};
-      const double drawn =
-          draw_mixture(p.df.data() + cell * k, p.loc.data() + cell * k, p.scale.data() + cell * k,
-                       p.probability.data() + cell * k, 1, static_cast<int>(k),
-                       draw_words(options.seed.value_or(0), address));
-      const double y = p.affine_loc[cell] + p.affine_scale[cell] * drawn;
+      const PhiloxWords words = draw_words(options.seed.value_or(0), address);
+      const Range range = mixture ? of_mixture(f, cell, words) : of_quantiles(f, cell, words);
       const auto found = static_cast<double>(f.samples[at]);
+      const double slack = 1e-5 * (std::abs(found) + std::abs(f.parameters.affine_scale[cell]));
       ++count;
-      if (std::abs(found - y) <= 1e-5 * (std::abs(y) + std::abs(p.affine_scale[cell]))) continue;
+      if (found >= range.low - slack && found <= range.high + slack) continue;
       ++wrong;
       if (where.empty()) {
-        where = fmt::format("first: series '{}', variate {}, sample {}, step {}: {} instead of {}",
-                            f.id, address.variate, sample, step, found, y);
+        where =
+            fmt::format("first: series '{}', variate {}, sample {}, step {}: {} is not in {} .. {}",
+                        f.id, address.variate, sample, step, found, range.low, range.high);
       }
     }
   }
   return measured(
       "draw addresses", "draws that are not those of (seed, series, variate, sample, step)",
       of_some(wrong, count), 0, "draws",
-      where.empty() ? fmt::format("{} draws made again from the parameters", count) : where);
+      !where.empty() ? where
+      : mixture      ? fmt::format("{} draws made again from the parameters", count)
+                : fmt::format("{} draws held against the quantiles around their levels", count));
 }
 
 Check more_samples(Forecaster& forecaster, const Request& request,

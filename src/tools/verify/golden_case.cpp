@@ -9,6 +9,7 @@
 #include "core/input_file.h"
 #include "core/json.h"
 #include "models/checkpoint/safetensors.h"
+#include "models/checkpoint/synthetic.h"
 
 namespace toto {
 namespace {
@@ -32,7 +33,7 @@ std::vector<T> read_as(const SafetensorsFile& file, const std::string& name, Sto
 }
 
 std::shared_ptr<const WeightSource> read_weights(const fs::path& folder,
-                                                 const Toto1Config& config) {
+                                                 const Configuration& config) {
   std::error_code ignored;
   if (fs::exists(folder / "model.safetensors", ignored)) {
     return open_safetensors((folder / "model.safetensors").string());
@@ -49,7 +50,10 @@ std::shared_ptr<const WeightSource> read_weights(const fs::path& folder,
     if (!name.is_string()) refuse_golden(path, "expected names in tensor_order");
     order.push_back(name.get<std::string>());
   }
-  return synthesise_weights(config, json["weight_seed"].get<std::uint64_t>(), std::move(order));
+  const auto seed = json["weight_seed"].get<std::uint64_t>();
+  return synthesise_weights(
+      synthetic_tensors(config.tensors(), order, fmt::format("synthetic weights, seed {}", seed)),
+      seed, config.to_json());
 }
 
 void read_inputs(const fs::path& folder, GoldenFolder& g) {
@@ -77,11 +81,6 @@ void read_inputs(const fs::path& folder, GoldenFolder& g) {
 }
 
 }  // namespace
-
-void refuse_golden(const std::string& where, const std::string& message) {
-  throw Error(ExitStatus::bad_data, "invalid_golden", message, where,
-              "docs/verification.md describes the folder");
-}
 
 const GoldenTensor* GoldenFolder::find(const std::string& name) const {
   for (const GoldenTensor& t : expected) {
@@ -116,21 +115,11 @@ Series GoldenFolder::series(std::size_t b) const {
   return s;
 }
 
-bool GoldenFolder::full_size() const { return config.embed_dim >= 512; }
-
-GoldenFolder read_golden_folder(const std::string& path) {
+GoldenFolder read_golden_folder(const Configuration& config, const std::string& path) {
   const fs::path folder(path);
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) {
-    throw Error(ExitStatus::missing_input, "file_not_found", "no such folder", path);
-  }
   GoldenFolder g;
   g.path = path;
-  const std::string config = (folder / "config.json").string();
-  std::vector<std::string> warnings;
-  g.config = parse_toto1_config(read_text_file(config, kTextLimit, ExitStatus::bad_config), config,
-                                false, warnings);
-  g.weights = read_weights(folder, g.config);
+  g.weights = read_weights(folder, config);
 
   const SafetensorsFile expected((folder / "expected.safetensors").string());
   for (const SafetensorsEntry& entry : expected.entries()) {

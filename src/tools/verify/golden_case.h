@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/checkpoint/config.h"
-#include "models/checkpoint/weights.h"
+#include "models/family.h"
 #include "toto/forecast.hpp"
 
 namespace toto {
@@ -21,7 +20,6 @@ struct GoldenTensor {
 
 struct GoldenFolder {
   std::string path;
-  Toto1Config config;
   std::shared_ptr<const WeightSource> weights;
   std::size_t batch = 0;      // B
   std::size_t variates = 0;   // V
@@ -40,14 +38,9 @@ struct GoldenFolder {
   [[nodiscard]] const GoldenTensor& at(const std::string& name,
                                        const std::vector<std::int64_t>& shape) const;
   [[nodiscard]] Series series(std::size_t b) const;
-  /// A full-size model: the looser bounds apply.
-  [[nodiscard]] bool full_size() const;
 };
 
-/// Throws Error (65) invalid_golden.
-[[noreturn]] void refuse_golden(const std::string& where, const std::string& message);
-
 /// Throws Error: file_not_found (66), invalid_golden (65), and what its files throw.
-GoldenFolder read_golden_folder(const std::string& path);
+GoldenFolder read_golden_folder(const Configuration& config, const std::string& path);
 
 }  // namespace toto

@@ -14,7 +14,6 @@
 #include "models/backend_choice.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/model_impl.h"
-#include "models/toto1/toto1.h"
 
 namespace toto::verify {
 
@@ -22,8 +21,6 @@ std::string Variant::label() const { return fmt::format("{} {}", word(mode), wor
 
 namespace {
 
-/// Nothing folded, since a folded head is rounded to float32; but the context is shared and the
-/// last layer trimmed, which in float64 changes nothing that could be seen.
 Model load_exact(const ModelQuery& query) {
   LoadOptions load;
   load.backend = "reference";
@@ -34,9 +31,7 @@ Model load_exact(const ModelQuery& query) {
   impl->mode = Mode::planned;
   impl->precision = Precision::float64;
   impl->content_hash = checkpoint.weights.source().content_hash();
-  impl->net =
-      std::make_unique<Toto1>(toto1_config(checkpoint.config, impl->info.name), checkpoint.weights,
-                              make_backend(load), Execution{false, true, true});
+  impl->net = checkpoint.config->build(checkpoint.weights, make_backend(load), Build::exact);
   return Model(std::move(impl));
 }
 

@@ -58,6 +58,12 @@ RecordedSeries read_series(const nlohmann::json& json, const std::string& path) 
       malformed(path, std::string("the length of ") + part.name + " does not fit the sizes");
     }
   }
+  if (json.contains("quantiles")) {
+    s.quantiles = json["quantiles"].get<std::vector<double>>();
+    if (cells == 0 || s.quantiles.size() % cells != 0) {
+      malformed(path, "the length of quantiles does not fit the sizes");
+    }
+  }
   return s;
 }
 
@@ -76,6 +82,7 @@ std::string encode_history(const History& history) {
                         {"horizon", s.horizon},
                         {"components", s.parameters.components}};
     for (const Part& part : kParts) one[part.name] = s.parameters.*part.values;
+    if (!s.quantiles.empty()) one["quantiles"] = s.quantiles;
     series.push_back(std::move(one));
   }
   const ordered_json all = {{"format", kFormat},      {"program", history.program},
@@ -112,9 +119,14 @@ Drift drift(const RecordedSeries& now, const RecordedSeries& before) {
   Drift d;
   const std::size_t k = before.parameters.components;
   if (now.variates != before.variates || now.horizon != before.horizon ||
-      now.parameters.components != k) {
+      now.parameters.components != k || now.quantiles.size() != before.quantiles.size()) {
     return {kNone, 0, 0};
   }
+  const auto compare = [&](double a, double b, double unit, std::size_t cell) {
+    double error = std::abs(a - b) / (unit + std::abs(b));
+    if (!std::isfinite(error)) error = kNone;
+    if (error > d.largest) d = {error, cell / before.horizon, cell % before.horizon};
+  };
   for (const Part& part : kParts) {
     const std::vector<double>& a = now.parameters.*part.values;
     const std::vector<double>& b = before.parameters.*part.values;
@@ -122,10 +134,13 @@ Drift drift(const RecordedSeries& now, const RecordedSeries& before) {
       const std::size_t cell = part.components ? i / k : i;
       // Scaled parameters are in units of the scale already; the scaler's own are not.
       const double unit = part.components ? 1 : before.parameters.affine_scale[cell];
-      double error = std::abs(a[i] - b[i]) / (unit + std::abs(b[i]));
-      if (!std::isfinite(error)) error = kNone;
-      if (error > d.largest) d = {error, cell / before.horizon, cell % before.horizon};
+      compare(a[i], b[i], unit, cell);
     }
+  }
+  const std::size_t cells = before.variates * before.horizon;
+  for (std::size_t i = 0; i < before.quantiles.size(); ++i) {
+    const std::size_t cell = i % cells;
+    compare(now.quantiles[i], before.quantiles[i], before.parameters.affine_scale[cell], cell);
   }
   return d;
 }

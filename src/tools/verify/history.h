@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a build forecasts, kept in a file for a later one: parameters of mixtures, never draws.
+// What a build forecasts, kept in a file for a later one: parameters of mixtures or quantiles,
+// never draws.
 //
 // JSON: {"format": "toto-forecasts 1", "program", "model", "model_hash", "settings": [{name,
 // value}], "series": [{"id", "input", "variates", "horizon", "components", "df", "loc", "scale",
-// "probability", "affine_loc", "affine_scale"}]}; `input` is the SHA-256 of values and mask.
+// "probability", "affine_loc", "affine_scale", "quantiles"}]}; `input` is the SHA-256 of values and
+// mask; `quantiles` are there where the distribution is no mixture.
 #pragma once
 
 #include <string>
@@ -19,6 +21,7 @@ struct RecordedSeries {
   std::string input;
   std::size_t variates = 0, horizon = 0;
   Parameters parameters;
+  std::vector<double> quantiles;  // [level][V][H] in data units, where there is no mixture
 };
 
 struct History {

@@ -44,8 +44,15 @@ History history_now(SuiteState& state, const Variant& variant, std::vector<Check
     Sha256 hash;
     hash.update(std::as_bytes(std::span(owned[i].values)));
     hash.update(std::as_bytes(std::span(owned[i].mask)));
-    now.series.push_back({owned[i].id, hash.hex(), forecasts[i].variates, forecasts[i].horizon,
-                          std::move(forecasts[i].parameters)});
+    now.series.push_back({owned[i].id,
+                          hash.hex(),
+                          forecasts[i].variates,
+                          forecasts[i].horizon,
+                          std::move(forecasts[i].parameters),
+                          {}});
+    // Without a mixture what is kept of the parameters says nothing of the forecast.
+    const std::vector<float>& q = forecasts[i].quantiles;
+    if (model.impl().net->components() == 0) now.series.back().quantiles.assign(q.begin(), q.end());
   }
   return now;
 }

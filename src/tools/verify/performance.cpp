@@ -124,22 +124,23 @@ std::vector<Check> speed_of(const Workload& w, const Pair& p, int attempts) {
   const std::string name = w.name;
   std::vector<Check> checks;
   // Whatever else the machine does only adds to a time: the fastest runs tell the programs apart.
-  const double ratio = p.mode.at(0) / p.eager.at(0);
+  const double slowdown = p.mode.at(0) / p.eager.at(0);
   const std::string times = fmt::format(
       "fastest of {} runs {} ms, eager {} ms; median {} ms, eager {} ms; attempt {} of {}; "
       "other programs kept {:.1f} cores busy",
       p.mode.seconds.size(), milliseconds(p.mode.at(0)), milliseconds(p.eager.at(0)),
       milliseconds(p.mode.at(0.5)), milliseconds(p.eager.at(0.5)), attempts, kAttempts, p.others);
-  checks.push_back(measured(name + ", slowdown", "fastest time / that of eager", ratio,
+  checks.push_back(measured(name + ", slowdown", "fastest time / that of eager", slowdown,
                             kNeverSlower, "x", times));
-  Check target = measured(name + ", target", "fastest time / that of eager", ratio, w.target, "x",
-                          "the documented target; missing it is a warning; " + times);
-  if (target.verdict == Verdict::fails && std::isfinite(ratio)) target.verdict = Verdict::warning;
+  Check target = measured(name + ", target", "fastest time / that of eager", slowdown, w.target,
+                          "x", "the documented target; missing it is a warning; " + times);
+  if (target.verdict == Verdict::fails && std::isfinite(slowdown))
+    target.verdict = Verdict::warning;
   checks.push_back(std::move(target));
   checks.push_back(judge_spread(name + ", spread", p.mode.spread(), p.eager.spread(), p.others));
   const std::uint64_t mine = p.mode_counters.working_bytes, its = p.eager_counters.working_bytes;
   checks.push_back(measured(name + ", memory", "working memory over that of eager",
-                            static_cast<double>(mine) / static_cast<double>(its) - 1,
+                            ratio(static_cast<double>(mine), static_cast<double>(its)) - 1,
                             kMemoryOverhead, "of eager's",
                             fmt::format("{} and {} bytes", mine, its)));
   checks.push_back(measured(name + ", build", "seconds to build the plans",

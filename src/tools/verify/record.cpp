@@ -34,6 +34,23 @@ void RecordProbe::parameters(const PatchView& at, std::span<const double> params
   if (at.first_sample == 0) scale_[at.series].assign(scale.begin(), scale.begin() + own);
 }
 
+void RecordProbe::quantiles(const PatchView& at, std::span<const double> quantiles,
+                            std::span<const double> loc, std::span<const double> scale) {
+  std::vector<double>& numbers = patch(at.iteration);
+  const auto q = static_cast<std::size_t>(at.components);
+  const auto steps = static_cast<std::size_t>(at.steps);
+  for (std::size_t i = 0; i < quantiles.size(); ++i) {
+    const std::size_t cell = i / q;
+    const std::size_t lane = cell / steps;
+    numbers.push_back(quantiles[i] /
+                      scale[lane * static_cast<std::size_t>(at.patch) + cell % steps]);
+  }
+  for (std::size_t i = 0; i < loc.size(); ++i) {
+    numbers.push_back(loc[i] / scale[i]);
+    numbers.push_back(std::log(scale[i]));
+  }
+}
+
 void RecordProbe::values(const PatchView& at, std::span<const double> y) {
   if (!values_ || at.first_sample != 0) return;
   const std::vector<double>& scale = scale_[at.series];

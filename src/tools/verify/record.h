@@ -10,8 +10,9 @@
 
 namespace toto::verify {
 
-/// Parameters of the mixtures, the scaler's statistics and, where values are fed back, those
-/// values, in scaled units. Trajectory 0 of the first patch, which all share; all of them beyond.
+/// Parameters of the mixtures or quantiles, the scaler's statistics and, where values are fed back,
+/// those values, in scaled units. Trajectory 0 of the first patch, which all share; all of them
+/// beyond.
 struct Record {
   std::vector<std::vector<double>> patches;
 };
@@ -23,6 +24,8 @@ class RecordProbe final : public Probe {
   [[nodiscard]] bool wants_parameters(std::int32_t) const override { return true; }
   void parameters(const PatchView& at, std::span<const double> params, std::span<const double> loc,
                   std::span<const double> scale) override;
+  void quantiles(const PatchView& at, std::span<const double> quantiles,
+                 std::span<const double> loc, std::span<const double> scale) override;
   void values(const PatchView& at, std::span<const double> y) override;
 
   Record record;

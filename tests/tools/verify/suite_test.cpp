@@ -13,7 +13,6 @@
 #include "models/backend_choice.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/model_impl.h"
-#include "models/toto1/toto1.h"
 #include "support/faulty_backend.h"
 #include "support/test_files.h"
 #include "tools/verify/groups.h"
@@ -53,10 +52,9 @@ class FaultyLaboratory : public Harness {
       clock_ = clock_ + 1;
       if (mine) mine();
     };
-    impl->net =
-        std::make_unique<Toto1>(std::get<Toto1Config>(checkpoint.config), checkpoint.weights,
-                                std::make_shared<test::FaultyBackend>(make_backend(load), faults),
-                                eager ? Execution::eager() : Execution{});
+    impl->net = checkpoint.config->build(
+        checkpoint.weights, std::make_shared<test::FaultyBackend>(make_backend(load), faults),
+        eager ? Build::eager : Build::planned);
     return Model(std::move(impl));
   }
   [[nodiscard]] double now() const override { return clock_; }
@@ -133,6 +131,28 @@ TEST(VerifySuite, AHealthyBuildPasses) {
   const FaultyLaboratory harness(options, {});
   for (const char* group : {"environment", "correctness", "determinism", "accuracy", "stability"}) {
     expect_holds(run(harness, options, group));
+  }
+}
+
+// A network whose distribution is no mixture: quantiles are compared in the place of parameters.
+TEST(VerifySuite, AModelOfQuantilesPasses) {
+  VerifyOptions options = options_for_test();
+  options.query.model = test::golden("toto2-tiny-uni");
+  const FaultyLaboratory harness(options, {});
+  for (const char* group : {"environment", "correctness", "determinism", "accuracy", "stability"}) {
+    expect_holds(run(harness, options, group));
+  }
+}
+
+TEST(VerifyFault, ABiasOfAModelOfQuantiles) {
+  VerifyOptions options = options_for_test();
+  options.query.model = test::golden("toto2-tiny-uni");
+  Faults faults;
+  faults.bias = 1e-4;
+  const FaultyLaboratory harness(options, faults);
+  const VerifyReport report = run(harness, options, "correctness", kMode);
+  for (const char* name : {"single pass", "autoregressive, 8 patches, cached", "masks"}) {
+    expect_found(report, name);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // config.json of Toto 1.0: every field is checked here, so that nothing behind it divides by zero
 // or overflows.
-#include "models/checkpoint/config.h"
+#include "models/toto1/config.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

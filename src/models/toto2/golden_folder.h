@@ -51,10 +51,7 @@ struct Toto2GoldenFolder {
   [[nodiscard]] std::vector<toto2::Request> requests(const Toto2GoldenCall& call) const;
 };
 
-/// Whether case.json says that the folder is one of Toto 2.0.
-bool is_toto2_golden(const std::string& folder);
-
 /// Throws Error: invalid_golden (65), and what its files throw.
-Toto2GoldenFolder read_toto2_golden(const std::string& folder);
+Toto2GoldenFolder read_toto2_golden_folder(const Toto2Config& config, const std::string& folder);
 
 }  // namespace toto

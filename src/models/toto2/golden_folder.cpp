@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/verify/golden_toto2_case.h"
+#include "models/toto2/golden_folder.h"
 
 #include <fmt/format.h>
 
@@ -13,8 +13,7 @@
 #include "models/checkpoint/resolve.h"
 #include "models/checkpoint/safetensors.h"
 #include "models/checkpoint/synthetic.h"
-#include "models/toto2/tensors.h"
-#include "tools/verify/golden_case.h"
+#include "models/golden.h"
 
 namespace toto {
 namespace {
@@ -174,21 +173,10 @@ std::vector<toto2::Request> Toto2GoldenFolder::requests(const Toto2GoldenCall& c
   return all;
 }
 
-bool is_toto2_golden(const std::string& folder) {
-  const fs::path path = fs::path(folder) / "case.json";
-  std::error_code error;
-  if (!fs::exists(path, error)) return false;
-  const json object = read_json(path);
-  return object.is_object() && object.contains("generation") && object["generation"] == 2;
-}
-
-Toto2GoldenFolder read_toto2_golden(const std::string& folder) {
+Toto2GoldenFolder read_toto2_golden_folder(const Toto2Config& config, const std::string& folder) {
   Toto2GoldenFolder g;
   g.path = folder;
-  const std::string config = (fs::path(folder) / "config.json").string();
-  std::vector<std::string> warnings;
-  g.config = parse_toto2_config(read_text_file(config, kTextLimit, ExitStatus::bad_config), config,
-                                false, warnings);
+  g.config = config;
   g.weights = read_weights(folder, g.config);
   read_inputs(folder, g);
   read_calls(folder, g);

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/verify/golden_toto2.h"
+#include "models/toto2/golden.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "models/backend_choice.h"
-#include "models/toto2/tensors.h"
-#include "tools/verify/compare.h"
-#include "tools/verify/golden_case.h"
-#include "tools/verify/golden_toto2_case.h"
+#include "models/toto2/golden_folder.h"
 
 namespace toto {
 namespace {
@@ -174,7 +169,7 @@ Difference largest(const std::vector<double>& found, const std::vector<double>& 
 
 class Case {
  public:
-  Case(const Toto2GoldenFolder& g, const Toto2& net, bool exact, std::vector<TensorCheck>& out)
+  Case(const Toto2GoldenFolder& g, const Toto2& net, bool exact, std::vector<GoldenDifference>& out)
       : g_(g), net_(net), exact_(exact), out_(out) {}
 
   void run(const Toto2GoldenCall& call) {
@@ -212,8 +207,7 @@ class Case {
 
   void add(const std::string& tensor, const std::string& measure, const Difference& d, double bound,
            const std::vector<std::int64_t>& shape) {
-    out_.push_back({tensor, net_.trim() ? "planned" : "eager", measure, d.error, bound,
-                    place_of(d.index, shape), d.expected, d.found});
+    out_.push_back({tensor, measure, d, bound, shape});
   }
 
   /// `cells` values of each of [..][B][A]; the scale is that of the lane.
@@ -373,29 +367,38 @@ class Case {
   const Toto2GoldenFolder& g_;
   const Toto2& net_;
   bool exact_;
-  std::vector<TensorCheck>& out_;
+  std::vector<GoldenDifference>& out_;
   std::string prefix_;
   std::vector<double> scales_;  // [B][A]
 };
 
+class Toto2Golden final : public GoldenOutputs {
+ public:
+  explicit Toto2Golden(Toto2GoldenFolder folder) : folder_(std::move(folder)) {}
+
+  [[nodiscard]] std::shared_ptr<const WeightSource> weights() const override {
+    return folder_.weights;
+  }
+  [[nodiscard]] bool full_size(const ModelInfo& info) const override {
+    return info.embed_dim >= 256;
+  }
+  [[nodiscard]] std::vector<GoldenDifference> compare(const Network& net, const ModelInfo& /*info*/,
+                                                      bool exact) const override {
+    std::vector<GoldenDifference> all;
+    Case one(folder_, dynamic_cast<const Toto2&>(net), exact, all);
+    for (const Toto2GoldenCall& call : folder_.calls) one.run(call);
+    return all;
+  }
+
+ private:
+  Toto2GoldenFolder folder_;
+};
+
 }  // namespace
 
-GoldenCase verify_toto2_golden(const std::string& folder, const LoadOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  const Toto2GoldenFolder g = read_toto2_golden(folder);
-  GoldenCase result;
-  result.folder = folder;
-  result.full_size = g.config.d_model >= 256;
-  result.model = fmt::format("{} layers, width {}, {}", g.config.num_layers, g.config.d_model,
-                             g.weights->description());
-  const WeightTable table(g.weights, tensor_list(g.config));
-  for (const bool trim : {false, true}) {
-    const Toto2 net(g.config, table, make_backend(options), trim);
-    Case one(g, net, options.precision == Precision::float64, result.checks);
-    for (const Toto2GoldenCall& call : g.calls) one.run(call);
-  }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return result;
+std::unique_ptr<GoldenOutputs> read_toto2_golden(const Toto2Config& config,
+                                                 const std::string& folder) {
+  return std::make_unique<Toto2Golden>(read_toto2_golden_folder(config, folder));
 }
 
 }  // namespace toto
