@@ -64,6 +64,7 @@ void Engine::run(std::span<const SeriesRequest> requests, const Generation& gene
     items_.clear();
     for (std::size_t i = 0; i < requests.size(); ++i) {
       items_.push_back(item_of(requests[i], i, patch_));
+      program_->check(items_.back());
     }
   }
   done_ = total_ = 0;

@@ -185,6 +185,10 @@ class Program {
 
   // --- sizes, from Items without values ---
 
+  /// Called before anything else is asked of an item. Throws Error for one that the network cannot
+  /// compute however much memory there is.
+  virtual void check(const Item& /*item*/) const {}
+
   /// Tokens that the prefill of a series computes for one trajectory.
   [[nodiscard]] virtual std::int64_t prefill_rows(const Item& item,
                                                   const MicroBatch& batch) const = 0;

@@ -14,6 +14,7 @@
 #include "support/log_lines.h"
 #include "support/requests.h"
 #include "support/test_files.h"
+#include "toto/service.hpp"
 
 namespace toto {
 namespace {
@@ -256,13 +257,46 @@ TEST(Toto2Forecaster, WarmedUpItAllocatesNoWorkingMemory) {
   EXPECT_GT(forecaster.counters().operations, 0);
 }
 
-TEST(Toto2Forecaster, Refusals) {
+// Before any memory is planned: a plan for the longest of them would be of gigabytes.
+TEST(Toto2Forecaster, RefusedBeforeAnythingIsPlanned) {
   const Model model = golden_model("toto2-tiny-uni");
+  Forecaster forecaster(model);
+  Service service(model);
+  const OwnedSeries owned = wave(0, 60);
+  const Series series = owned.view();
+  const auto refused = [&](const ForecastOptions& options) {
+    const std::string code = test::error_of([&] {
+                               (void)forecaster.forecast({&series, 1}, options);
+                             }).code();
+    Request request;
+    request.series = series;
+    request.options = options;
+    EXPECT_EQ(test::error_of([&] { (void)service.estimate(request); }).code(), code);
+    EXPECT_EQ(test::error_of([&] { (void)service.forecast(request); }).code(), code);
+    return code;
+  };
   ForecastOptions options = steps(20);
   options.decoding.decode_block_size = 12;
-  EXPECT_EQ(test::error_of([&] { run(model, {wave(0, 60)}, options); }).code(), "invalid_block");
-  EXPECT_EQ(test::error_of([&] { run(model, {wave(0, 60)}, steps(70'000)); }).code(),
-            "context_too_long");
+  EXPECT_EQ(refused(options), "invalid_block");
+  options.decoding.decode_block_size = (std::size_t{1} << 32) + 12;
+  EXPECT_EQ(refused(options), "invalid_block");
+  EXPECT_EQ(refused(steps(70'000)), "context_too_long");
+  EXPECT_EQ(forecaster.counters().plan_builds, 0U);
+  EXPECT_EQ(forecaster.counters().allocations, 0U);
+}
+
+TEST(Toto2Forecaster, ABlockBeyondTheHorizonIsOnePass) {
+  Forecaster forecaster(golden_model("toto2-tiny-uni"));
+  const OwnedSeries owned = wave(0, 60);
+  const Series series = owned.view();
+  const auto quantiles = [&](std::size_t block) {
+    ForecastOptions options = steps(40);
+    options.decoding.decode_block_size = block;
+    return forecaster.forecast({&series, 1}, options).front().quantiles;
+  };
+  EXPECT_EQ(quantiles(48), quantiles(0));
+  EXPECT_EQ(quantiles((std::size_t{1} << 32) + 8), quantiles(0));
+  EXPECT_NE(quantiles(8), quantiles(0));
 }
 
 }  // namespace

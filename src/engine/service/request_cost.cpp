@@ -26,6 +26,7 @@ Estimate RequestCost::of(const Request& request, bool bytes) const {
   const SeriesRequest asked = writer_.request_of(request.series, request.options);
   const Generation generation = writer_.generation_of(request.options);
   Item item = item_of(asked, 0, net_.patch());
+  program_->check(item);
   item.level_count = static_cast<std::int32_t>(request.options.levels.size() + 1);  // the median
   MicroBatch batch;
   batch.mean = generation.mean;

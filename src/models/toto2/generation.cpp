@@ -64,25 +64,30 @@ Capacity Generation::need() const {
   return c;
 }
 
+void check_sizes(std::int32_t patch, std::int64_t steps, std::int64_t horizon,
+                 std::uint64_t block) {
+  if (block % static_cast<std::uint64_t>(patch) != 0) {
+    throw Error(ExitStatus::usage, "invalid_block",
+                fmt::format("the block of decoding must be a multiple of the patch size {}, not {}",
+                            patch, block));
+  }
+  const std::int64_t patches = (steps + patch - 1) / patch + (horizon + patch - 1) / patch;
+  if (patches > kToto2MaxPatches) {
+    throw Error(ExitStatus::usage, "context_too_long",
+                fmt::format("context and horizon have {} patches; the model takes {}", patches,
+                            kToto2MaxPatches),
+                {}, "shorten context or horizon");
+  }
+}
+
 void Generation::check(const Request& r) const {
-  const std::int32_t patch = net_.patch();
   const auto refuse = [](std::string_view code, const std::string& message) {
     throw Error(ExitStatus::usage, code, message);
   };
   if (r.horizon < 1) refuse("invalid_horizon", "the horizon must be at least 1");
   if (r.steps < 1) refuse("too_short", "the context must have at least one step");
-  if (r.block > 0 && r.block % patch != 0) {
-    refuse("invalid_block", fmt::format("the block of decoding must be a multiple of the patch "
-                                        "size {}, not {}",
-                                        patch, r.block));
-  }
-  const std::int64_t patches =
-      (std::int64_t{r.steps} + patch - 1) / patch + (std::int64_t{r.horizon} + patch - 1) / patch;
-  if (patches > kToto2MaxPatches) {
-    refuse("context_too_long",
-           fmt::format("context and horizon have {} patches; the model takes {}", patches,
-                       kToto2MaxPatches));
-  }
+  check_sizes(net_.patch(), r.steps, r.horizon,
+              static_cast<std::uint64_t>(std::max<std::int32_t>(r.block, 0)));
 }
 
 /// The arrays of spec B4 of one request: left-padded to whole patches by the mask, the last patch

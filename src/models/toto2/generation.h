@@ -62,6 +62,11 @@ class Sink {
   }
 };
 
+/// Throws Error (2) for what the model cannot compute: invalid_block for a block that is no
+/// multiple of the patch, context_too_long for more than kToto2MaxPatches patches. `steps` of the
+/// context.
+void check_sizes(std::int32_t patch, std::int64_t steps, std::int64_t horizon, std::uint64_t block);
+
 /// What a batch of requests comes to, block by block. Its room only grows, so that what has been
 /// done once allocates nothing the next time.
 class Generation {

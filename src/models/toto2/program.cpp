@@ -2,6 +2,7 @@
 #include "models/toto2/program.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "models/toto2/forward_cost.h"
 
@@ -13,9 +14,12 @@ using toto2::Toto2Workspace;
 constexpr const char* kNames[] = {"rows",    "wanted rows", "lanes",
                                   "patches", "positions",   "layers with a cache"};
 
+/// Patches that are predicted at a time.
 std::int32_t block_of(const Item& item, std::int32_t patch) {
-  const auto block = static_cast<std::int32_t>(item.decoding.decode_block_size) / patch;
-  return block <= 0 ? item.patches : std::min(block, item.patches);
+  const std::size_t block = item.decoding.decode_block_size / static_cast<std::size_t>(patch);
+  return block == 0 || block > static_cast<std::size_t>(item.patches)
+             ? item.patches
+             : static_cast<std::int32_t>(block);
 }
 
 }  // namespace
@@ -23,6 +27,11 @@ std::int32_t block_of(const Item& item, std::int32_t patch) {
 std::unique_ptr<Program> Toto2::program() const { return std::make_unique<Toto2Program>(*this); }
 
 // --- sizes ---
+
+void Toto2Program::check(const Item& item) const {
+  toto2::check_sizes(net_.patch(), std::int64_t{item.tokens} * net_.patch(), item.horizon,
+                     item.decoding.decode_block_size);
+}
 
 std::int64_t Toto2Program::prefill_rows(const Item& item, const MicroBatch& /*batch*/) const {
   const std::int32_t block = block_of(item, net_.patch());
@@ -106,9 +115,10 @@ void Toto2Program::take(const Item& item, Held& held) const {
   }
   r.groups = std::span(held.groups).first(static_cast<std::size_t>(r.targets));
   r.horizon = item.horizon;
-  r.block = static_cast<std::int32_t>(item.decoding.decode_block_size);
+  r.block = block_of(item, net_.patch()) * net_.patch();
   r.has_missing_values = item.decoding.has_missing_values;
-  r.fallback = static_cast<std::int32_t>(item.decoding.scaler_fallback_min_obs);
+  r.fallback = static_cast<std::int32_t>(std::min<std::size_t>(
+      item.decoding.scaler_fallback_min_obs, std::numeric_limits<std::int32_t>::max()));
   r.cap = item.decoding.quantile_real_cap_k;
   if (r.covariates > 0) take_covariates(item, held);
   if (item.forced.empty()) return;

@@ -16,6 +16,7 @@ class Toto2Program final : public Program, private toto2::Sink {
  public:
   explicit Toto2Program(const Toto2& net) : net_(net), generation_(net) {}
 
+  void check(const Item& item) const override;
   [[nodiscard]] std::int64_t prefill_rows(const Item& item, const MicroBatch& batch) const override;
   [[nodiscard]] std::int64_t tokens(const Item& item, const MicroBatch& batch) const override;
   [[nodiscard]] std::int32_t at_once(const MicroBatch& batch, const Limits& limits) const override;
