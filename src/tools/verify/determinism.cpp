@@ -75,7 +75,9 @@ Check chunks(const Forecaster& in_force, const Request& r, const std::vector<For
       found = std::move(part);
     }
   }
-  if (splits == 0) {
+  if (before.working_bytes == 0) {  // a network that needs none has nothing to split
+    found = limited(in_force.model(), r, 1, splits);
+  } else if (splits == 0) {
     Check c = same("chunks", "bytes that differ when a limit of memory splits the work", {}, all);
     c.value = std::nan("");
     c.verdict = Verdict::could_not_run;
