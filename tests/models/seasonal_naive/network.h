@@ -13,8 +13,7 @@
 
 namespace toto::test {
 
-class SeasonalNaive final : public Network {
- public:
+struct SeasonalNaive final : Network {
   SeasonalNaive(std::int32_t patch, std::int32_t season, const WeightTable& weights,
                 std::shared_ptr<Backend> backend)
       : patch_(patch), season_(season), backend_(std::move(backend)) {
@@ -35,16 +34,13 @@ class SeasonalNaive final : public Network {
     }
     return 0;
   }
-  [[nodiscard]] double spread() const { return spread_; }
 
- private:
   std::int32_t patch_, season_;
-  float spread_ = 0;
+  float spread_ = 0;  // from quantile to quantile
   std::shared_ptr<Backend> backend_;
 };
 
-class SeasonalNaiveProgram final : public Program {
- public:
+struct SeasonalNaiveProgram final : Program {
   explicit SeasonalNaiveProgram(const SeasonalNaive& net) : net_(net) {}
   [[nodiscard]] std::int64_t prefill_rows(const Item& item, const MicroBatch&) const override {
     return std::int64_t{item.variates} * item.tokens;
@@ -64,16 +60,15 @@ class SeasonalNaiveProgram final : public Program {
       for (std::int32_t v = 0; v < item.variates; ++v) {
         for (std::int32_t t = 0; t < item.horizon; ++t) {
           std::array<double, 9> knots = {};
-          const double middle = net_.value(*item.prepared, v, t);
-          for (int q = 0; q < 9; ++q) knots[q] = middle + (q - 4) * net_.spread();
-          results_.put(i, v, t, knots, middle, net_.spread());
+          knots.fill(net_.value(*item.prepared, v, t));
+          for (int q = 0; q < 9; ++q) knots[q] += (q - 4) * net_.spread_;
+          results_.put(i, v, t, knots, knots[4], net_.spread_);
         }
       }
     }
     results_.finish(executor);
   }
 
- private:
   const SeasonalNaive& net_;
   KnotResults results_;
 };
