@@ -104,7 +104,8 @@ backtest::RunDescription describe_run(const ModelInfo& info, const Forecaster& f
           model.content_hash,
           std::string(word(model.precision)),
           std::string(word(model.mode)),
-          decode == Decode::cached ? "cached" : "uncached"};
+          decode == Decode::cached ? "cached" : "uncached",
+          info.architecture};
 }
 
 }  // namespace toto::cli

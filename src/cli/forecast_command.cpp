@@ -305,7 +305,8 @@ data::RunInfo describe_run(const ModelInfo& info, const LoadReport& how, const S
           how.device,
           how.isa,
           TOTO_VERSION,
-          how.weights};
+          how.weights,
+          info.architecture};
 }
 
 ExitStatus run_forecast(ForecastRequest& request, const Session& session) {

@@ -79,13 +79,14 @@ void write_json(const TextSink& sink, std::span<const TimeSeries> series,
                 const RunInfo& run, std::string_view counters) {
   check_outputs(series, forecasts);
   TextWriter out(sink);
-  out.raw("{\n  \"model\": ").json_string(run.model);
-  out.raw(",\n  \"synthetic_weights\": ").raw(run.synthetic ? "true" : "false");
-  out.raw(",\n  \"seed\": ").integer(run.seed);
-  out.raw(",\n  \"decode\": ").json_string(run.decode);
   const auto computed = [&](std::string_view key, const std::string& value) {
     if (!value.empty()) out.raw(",\n  \"").raw(key).raw("\": ").json_string(value);
   };
+  out.raw("{\n  \"model\": ").json_string(run.model);
+  computed("family", run.family);
+  out.raw(",\n  \"synthetic_weights\": ").raw(run.synthetic ? "true" : "false");
+  out.raw(",\n  \"seed\": ").integer(run.seed);
+  out.raw(",\n  \"decode\": ").json_string(run.decode);
   computed("mode", run.mode);
   computed("type", run.type);
   computed("device", run.device);

@@ -295,6 +295,7 @@ struct RunDescription {
   bool synthetic = false;
   std::string model_hash;  ///< of the weights
   std::string precision, mode, decode;
+  std::string family = {};  ///< as ModelInfo::architecture
 };
 
 /// Every bar that was forecast: symbol, target, window, step, origin, ds, actual, the point

@@ -144,6 +144,7 @@ struct BenchReport {
   std::string model;
   MachineRates machine;
   std::vector<BenchRow> rows;
+  std::string family = {};  ///< as ModelInfo::architecture
 };
 
 /// Measures this machine with the threads and instructions of the cpu backend, and no device. About

@@ -28,6 +28,7 @@ struct RunInfo {
   std::string decode;  ///< "cached" or "uncached"
   /// How it was computed (LoadReport), for JSON; empty: left out.
   std::string mode = {}, type = {}, device = {}, isa = {}, version = {}, weights = {};
+  std::string family = {};  ///< as ModelInfo::architecture
 };
 
 /// Long format: unique_id, ds, (point, where a forecast has one,) mean and a column q0.1 ... for

@@ -276,13 +276,14 @@ Tuning tune(const Market& market, Forecaster& forecaster, const Options& options
 
 void write_parameters(const data::TextSink& sink, const Tuning& tuning, const Options& options,
                       const RunDescription& run) {
-  nlohmann::ordered_json out = {{"format", "toto-parameters"},
-                                {"version", 1},
-                                {"model", {{"name", run.model}, {"weights", run.model_hash}}},
-                                {"rolling", word(options.rolling)},
-                                {"horizon", options.horizon},
-                                {"symbols", nlohmann::ordered_json::object()},
-                                {"found", nlohmann::ordered_json::object()}};
+  nlohmann::ordered_json out = {
+      {"format", "toto-parameters"},
+      {"version", 1},
+      {"model", {{"name", run.model}, {"family", run.family}, {"weights", run.model_hash}}},
+      {"rolling", word(options.rolling)},
+      {"horizon", options.horizon},
+      {"symbols", nlohmann::ordered_json::object()},
+      {"found", nlohmann::ordered_json::object()}};
   for (const Tuned& t : tuning.symbols) {
     out["symbols"][t.symbol] = to_json(t.chosen);
     out["found"][t.symbol] = {{"validation_windows", t.validation_windows},

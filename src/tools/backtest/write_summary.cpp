@@ -93,6 +93,7 @@ ordered_json describe_run(const Result& result, const Options& options, const Ru
   const ScaleEffect& e = result.scale_effect;
   return {{"model",
            {{"name", run.model},
+            {"family", run.family},
             {"synthetic", run.synthetic},
             {"weights", run.model_hash},
             {"precision", run.precision},

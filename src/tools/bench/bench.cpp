@@ -190,6 +190,7 @@ BenchReport run_bench(std::span<const Workload> workloads, std::span<const Bench
   BenchReport report;
   if (subjects.empty()) return report;
   report.model = subjects.front().model.info().name;
+  report.family = subjects.front().model.info().architecture;
   const int threads = subjects.front().model.impl().net->backend().workers();
   report.machine = measure_machine(threads);
   if (std::any_of(subjects.begin(), subjects.end(), on_device)) {

@@ -132,6 +132,7 @@ ordered_json bench_json(const BenchReport& report) {
   ordered_json rows = ordered_json::array();
   for (const BenchRow& r : report.rows) rows.push_back(row_json(r));
   return {{"model", report.model},
+          {"family", report.family},
           {"machine",
            {{"processor", m.processor},
             {"isa", m.isa},
@@ -146,7 +147,8 @@ ordered_json bench_json(const BenchReport& report) {
 }
 
 std::string bench_text(const BenchReport& report, const nlohmann::json* before) {
-  std::string text = header(report.machine) + "model " + report.model + "\n\n";
+  std::string text = header(report.machine) + "model " + report.model +
+                     (report.family.empty() ? "" : " (" + report.family + ")") + "\n\n";
   text += fmt::format("{:22} {:26} {:>5} {:>11} {:>9} {:>9} {:>6} {:>10} {:>9} {:>8} {:>8}{}\n",
                       "workload", "as", "runs", "median ms", "p95", "p99", "spread", "series/s",
                       "% compute", "% memory", "RSS MiB", before != nullptr ? "   before" : "");

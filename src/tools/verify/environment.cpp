@@ -87,6 +87,7 @@ void describe_environment(SuiteState& state, VerifyReport& report) {
     if (o.data.size() > most) report.data += fmt::format(", of which the first {} were used", most);
   }
   auto& lines = report.environment;
+  lines.emplace_back("family", checkpoint.info.architecture);
   lines.emplace_back("backend", o.load.backend);
   lines.emplace_back("processor", processor_name());
   lines.emplace_back("cores", fmt::format("{}", available_cores()));
