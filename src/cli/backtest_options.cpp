@@ -3,6 +3,7 @@
 #include "cli/backtest_options.h"
 
 #include "cli/arguments.h"
+#include "cli/forecast_options.h"
 #include "models/model_impl.h"
 
 namespace toto::cli {
@@ -84,6 +85,7 @@ void add_forecast_choices(const Command& command, BacktestRequest& request) {
       .type_name("SPEC")
       .group(group);
   add_seed_option(command, request.settings, group);
+  add_decoding_options(command, request.options.decoding);
 }
 
 void add_backtest_model_options(const Command& command, BacktestRequest& request) {

@@ -100,30 +100,6 @@ void add_numeric_options(const Command& command, ForecastRequest& request) {
       .group(group);
 }
 
-/// Named as the options of the official code.
-void add_decoding_options(const Command& command, ForecastRequest& request) {
-  BlockDecoding& decoding = request.forecast.decoding;
-  constexpr const char* group = "Toto 2.0";
-  constexpr std::size_t kMost = 100'000;
-  add_whole(command, "--decode-block-size", decoding.decode_block_size, 0, kMost, "invalid_block",
-            "Steps predicted at a time, a multiple of the patch, whose medians are then taken for "
-            "observed (default 0: all at once)")
-      .group(group);
-  add_whole(command, "--scaler-fallback-min-obs", decoding.scaler_fallback_min_obs, 0, kMost,
-            "invalid_fallback",
-            "Patches with fewer observations up to their end are scaled with the first so many "
-            "(default 0: with what there is)")
-      .group(group);
-  add_number(command, "--quantile-real-cap-k", decoding.quantile_real_cap_k, 0.0, 1e30,
-             "invalid_cap",
-             "Keep quantiles within so many scales of the context's range (default 0: free)")
-      .group(group);
-  command
-      .add_flag("--has-missing-values,!--no-missing-values", decoding.has_missing_values,
-                "Do not attend to patches without an observation (default), or attend to them")
-      .group(group);
-}
-
 void add_parameters_option(const Command& command, ForecastRequest& request) {
   command
       .add_option(
@@ -181,6 +157,29 @@ void check_suffix(const std::string& path, std::string_view flag, std::string_vi
 
 }  // namespace
 
+/// Named as the options of the official code.
+void add_decoding_options(const Command& command, BlockDecoding& decoding) {
+  constexpr const char* group = "Toto 2.0";
+  constexpr std::size_t kMost = 100'000;
+  add_whole(command, "--decode-block-size", decoding.decode_block_size, 0, kMost, "invalid_block",
+            "Steps predicted at a time, a multiple of the patch, whose medians are then taken for "
+            "observed (default 0: all at once)")
+      .group(group);
+  add_whole(command, "--scaler-fallback-min-obs", decoding.scaler_fallback_min_obs, 0, kMost,
+            "invalid_fallback",
+            "Patches with fewer observations up to their end are scaled with the first so many "
+            "(default 0: with what there is)")
+      .group(group);
+  add_number(command, "--quantile-real-cap-k", decoding.quantile_real_cap_k, 0.0, 1e30,
+             "invalid_cap",
+             "Keep quantiles within so many scales of the context's range (default 0: free)")
+      .group(group);
+  command
+      .add_flag("--has-missing-values,!--no-missing-values", decoding.has_missing_values,
+                "Do not attend to patches without an observation (default), or attend to them")
+      .group(group);
+}
+
 void add_forecast_options(const Command& command, ForecastRequest& request) {
   command
       .add_option("INPUT", request.inputs,
@@ -188,7 +187,7 @@ void add_forecast_options(const Command& command, ForecastRequest& request) {
       .type_name("FILE");
   add_table_options(command, request);
   add_numeric_options(command, request);
-  add_decoding_options(command, request);
+  add_decoding_options(command, request.forecast.decoding);
   add_model_option(command, request.settings);
   add_model_options(command, request.query);
   add_settings_options(command, request.settings);

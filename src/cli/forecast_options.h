@@ -33,6 +33,9 @@ struct ForecastRequest {
   std::string warmup;          ///< shapes to warm up for, or "known"; empty: none
 };
 
+/// Flags of Toto 2.0. The values land in `decoding`, which must outlive the parsing.
+void add_decoding_options(const Command& command, BlockDecoding& decoding);
+
 /// Adds every flag of the command. The values land in `request`, which must outlive the parsing.
 void add_forecast_options(const Command& command, ForecastRequest& request);
 

@@ -121,6 +121,7 @@ struct Options {
   bool joint = false;       ///< the targets of a symbol are variates of one series
   std::uint64_t seed = 0;
   Decode decode = Decode::cached;
+  BlockDecoding decoding;        ///< of Toto 2.0
   std::string cache_dir;         ///< predictions on disk; empty: none
   std::size_t scale_probe = 64;  ///< contexts forecast once more at input scale 1
   /// Called with forecasts made and forecasts to make; false stops (throws Error interrupted, and

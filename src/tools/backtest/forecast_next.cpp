@@ -106,6 +106,7 @@ std::vector<Forecast> forecast_next(Forecaster& forecaster,
     options[i] = forecast_options(parameters[i], calls[i].wanted, asked.horizon, patch);
     options[i].seed = asked.seed;
     options[i].decode = asked.decode;
+    options[i].decoding = asked.decoding;
     options[i].align = asked.align;
     options[i].progress = asked.progress;
     views[i].id = series[i].id;

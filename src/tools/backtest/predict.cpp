@@ -71,6 +71,10 @@ Predictor::Predictor(Forecaster& forecaster, const Options& options)
   run_ = fmt::format("prediction 3|{}|{}|{}|{}|{}|{}", identity(model), model.net->backend().isa(),
                      word(model.precision), word(model.mode),
                      options.decode == Decode::cached ? "cached" : "uncached", options.seed);
+  if (const BlockDecoding& d = options.decoding; d != BlockDecoding{}) {
+    run_ += fmt::format("|{}|{}|{}|{}", d.decode_block_size, d.has_missing_values,
+                        d.scaler_fallback_min_obs, d.quantile_real_cap_k);
+  }
   statistics_.damaged = cache_.damaged();
 }
 
@@ -184,6 +188,7 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
       forecast_options(parameters, wanted, jobs.front().request.steps, patch_);
   options.seed = options_.seed;
   options.decode = options_.decode;
+  options.decoding = options_.decoding;
   options.progress = [&](std::size_t done, std::size_t of) {
     if (!options_.progress) return true;
     return options_.progress(done_ + jobs.size() * done / std::max<std::size_t>(of, 1), total_);

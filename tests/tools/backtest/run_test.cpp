@@ -5,6 +5,7 @@
 #include <random>
 
 #include "run_fixture.h"
+#include "support/test_files.h"
 #include "tools/backtest/prediction_cache.h"
 
 namespace toto::backtest {
@@ -333,7 +334,7 @@ TEST_F(Run, WhatChangesAForecastChangesItsKey) {
   options.scale_probe = 0;
   options.cache_dir = path("cache");
   (void)run(market, options);
-  std::vector<Options> others(8, options);
+  std::vector<Options> others(12, options);
   others[0].seed = 6;
   others[1].parameters.samples = 17;
   others[2].horizon = 3;
@@ -342,6 +343,10 @@ TEST_F(Run, WhatChangesAForecastChangesItsKey) {
   others[5].parameters.aggregate = "mean";
   others[6].decode = Decode::uncached;
   others[7].parameters.input_scale = 2;
+  others[8].decoding.decode_block_size = 8;
+  others[9].decoding.has_missing_values = false;
+  others[10].decoding.scaler_fallback_min_obs = 1;
+  others[11].decoding.quantile_real_cap_k = 1;
   for (std::size_t i = 0; i < others.size(); ++i) {
     EXPECT_EQ(run(market, others[i]).statistics.cache_hits, 0U) << i;
   }
@@ -363,6 +368,45 @@ TEST_F(Run, WhatChangesAForecastChangesItsKey) {
   Forecaster by_mode(toto::test::make_model(toto::test::spec_config(), false, {}, 0, eager));
   EXPECT_EQ(backtest::run(market, by_mode, options).statistics.cache_hits, 0U);
   EXPECT_EQ(run(market, options).statistics.forecast, 0U);
+}
+
+TEST_F(Run, BlocksOfToto2ReachTheModel) {
+  const Market market = two_symbols({"close"});
+  Forecaster forecaster(Model::load({.model = toto::test::golden("toto2-tiny-uni")}));
+  Options options = small();
+  options.horizon = 16;  // two patches
+  const Result one_pass = backtest::run(market, forecaster, options);
+  options.decoding.decode_block_size = 8;
+  const Result blocks = backtest::run(market, forecaster, options);
+  ASSERT_EQ(one_pass.cells.size(), blocks.cells.size());
+  std::size_t moved = 0;
+  for (std::size_t i = 0; i < blocks.cells.size(); ++i) {
+    const bool first_block = blocks.cells[i].step <= 8;
+    const bool same = blocks.cells[i].model.point == one_pass.cells[i].model.point;
+    if (!first_block) moved += same ? 0 : 1;
+  }
+  EXPECT_GT(moved, 0U);
+}
+
+TEST_F(Run, BlocksOfToto2ReachTheNextForecast) {
+  Forecaster forecaster(Model::load({.model = toto::test::golden("toto2-tiny-uni")}));
+  data::TimeSeries series;
+  series.id = "AA";
+  series.variates = {"close"};
+  series.steps = 40;
+  for (std::size_t t = 0; t < series.steps; ++t) {
+    series.values.push_back(static_cast<float>(test::price(t, 0)));
+  }
+  series.mask.assign(series.steps, 1);
+  const auto medians = [&](std::size_t block) {
+    ForecastOptions asked;
+    asked.horizon = 16;
+    asked.decoding.decode_block_size = block;
+    const Parameters parameters;
+    return forecast_next(forecaster, {&series, 1}, {&parameters, 1}, asked).front().median;
+  };
+  EXPECT_EQ(medians(0), medians(16));
+  EXPECT_NE(medians(0), medians(8));
 }
 
 TEST_F(Run, AnInterruptedRunGoesOnWhereItStopped) {
