@@ -123,7 +123,7 @@ struct ForecasterOptions {
   /// Of forecasts that name none. Empty: TOTO_SEED, then 0.
   std::optional<std::uint64_t> seed = {};
   /// Plans, graphs, the plan cache and memory as they change, and what is not as it was asked to
-  /// be (toto/log.hpp). Empty: as LoadOptions::log.
+  /// be (toto/log.hpp). Empty: nothing is said, unless TOTO_LOG names topics (LoadOptions::log).
   LogSink log = {};
   /// The plan cache on disk (docs/settings.md): what `max-autotune` measured is used again, and the
   /// shapes that were planned are remembered (known_shapes). Empty: TOTO_PLAN_CACHE_DIR, then none.

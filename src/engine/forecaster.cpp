@@ -15,8 +15,8 @@
 #include "engine/forecast_jobs.h"
 #include "engine/plan_cache.h"
 #include "engine/plan_table.h"
+#include "models/cpu_fallback.h"
 #include "models/model_impl.h"
-#include "models/spare.h"
 #include "settings/complete.h"
 #include "toto/forecast.hpp"
 
@@ -191,11 +191,11 @@ struct Forecaster::Impl {
       forecast(given, progress);
       return {};
     } catch (const Error& error) {
-      if (error.code() != "out_of_memory" || !has_spare(model)) throw;
+      if (error.code() != "out_of_memory" || !has_cpu_fallback(model)) throw;
       return error.message();
     } catch (const std::bad_alloc&) {
       constexpr std::string_view what = "not enough memory";
-      if (!has_spare(model)) throw no_memory(what);
+      if (!has_cpu_fallback(model)) throw no_memory(what);
       return std::string(what);
     }
   }
@@ -206,7 +206,7 @@ struct Forecaster::Impl {
                 fmt::format("the memory of the device does not suffice ({}): this forecast and all "
                             "that follow are computed on the CPU",
                             why));
-    auto next = std::make_unique<Impl>(spare_of(model), asked);
+    auto next = std::make_unique<Impl>(cpu_fallback_of(model), asked);
     next->start();
     next->warmed = warmed;
     next->latencies = latencies;

@@ -10,8 +10,8 @@
 #include "models/backend_choice.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/synthetic.h"
+#include "models/cpu_fallback.h"
 #include "models/model_impl.h"
-#include "models/spare.h"
 #include "toto/settings.hpp"
 
 namespace toto {
@@ -40,7 +40,7 @@ Model load_from(const Open& open, const LoadOptions& options) {
   {
     const Stopwatch watch(seconds, "load");
     const auto checkpoint = std::make_shared<const Checkpoint>(open());
-    impl = load_with_spare(
+    impl = load_with_cpu_fallback(
         options, [checkpoint](const LoadOptions& where) { return build(*checkpoint, where); });
   }
   impl->load_seconds = seconds;

@@ -22,10 +22,11 @@ struct Model::Impl {
   mutable bool tuned = false;  // max-autotune has chosen kernel parameters; under `turn`
   /// A backend has one set of scratch memory and one team of threads: forecasts take turns.
   mutable std::mutex turn;
-  /// Loads the same model on the CPU (model/spare.h); empty: there is nowhere else to go.
-  std::function<std::shared_ptr<const Impl>()> load_spare;
-  mutable std::shared_ptr<const Impl> spare;  // once it has been loaded; under `spare_turn`
-  mutable std::mutex spare_turn;
+  /// Loads the same model on the CPU (models/cpu_fallback.h); empty: there is nowhere else to go.
+  std::function<std::shared_ptr<const Impl>()> load_cpu_fallback;
+  mutable std::mutex cpu_fallback_turn;
+  /// Once it has been loaded; under `cpu_fallback_turn`.
+  mutable std::shared_ptr<const Impl> cpu_fallback;
 };
 
 }  // namespace toto

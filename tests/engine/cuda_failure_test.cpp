@@ -92,7 +92,7 @@ TEST(CudaFailure, WithoutMemoryItIsAnErrorOrTheCpu) {
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), "out_of_memory");
     }
-    impl->load_spare = [] { return make("cpu"); };
+    impl->load_cpu_fallback = [] { return make("cpu"); };
     std::vector<std::string> warnings;
     ForecasterOptions telling;
     telling.log = test::warnings_into(warnings);

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "backend/graph_capture.h"
-#include "models/spare.h"
+#include "models/cpu_fallback.h"
 #include "support/faulty_backend.h"
 #include "support/log_lines.h"
 #include "support/requests.h"
@@ -189,7 +189,7 @@ TEST(DeviceMemory, WhatDoesNotFitGoesToTheCpuAndStaysThere) {
   Memory memory;
   const auto impl = odd_model_on(std::make_shared<SmallDevice>(memory));
   int loaded = 0;
-  impl->load_spare = [&] {
+  impl->load_cpu_fallback = [&] {
     ++loaded;
     return odd_model_on(make_backend({}));
   };
@@ -232,7 +232,7 @@ TEST(DeviceMemory, AnAllocationThatFailsMidwayGoesToTheCpuToo) {
   const auto expected = alone.forecast(views(owned), six_samples());
   fails = true;
   EXPECT_THROW((void)alone.forecast(views(owned), six_samples()), Error);
-  impl->load_spare = [] { return odd_model_on(make_backend({})); };
+  impl->load_cpu_fallback = [] { return odd_model_on(make_backend({})); };
   const auto found = Forecaster(Model(impl)).forecast(views(owned), six_samples());
   for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
 }
@@ -254,7 +254,7 @@ TEST(DeviceMemory, WithoutMemoryForInputsSeriesGoOneByOneAndThenToTheCpu) {
   EXPECT_GE(device->tries, 5);  // the batch, its parts, a series with fewer and fewer trajectories
   EXPECT_GE(forecaster.counters().splits, 2U);
   EXPECT_EQ(forecaster.counters().graph_captures, 0U);
-  impl->load_spare = [] { return odd_model_on(make_backend({})); };
+  impl->load_cpu_fallback = [] { return odd_model_on(make_backend({})); };
   const auto found = Forecaster(Model(impl)).forecast(views(owned), six_samples());
   for (std::size_t i = 0; i < owned.size(); ++i) expect_same(found[i], expected[i]);
 }
@@ -269,14 +269,14 @@ TEST(DeviceMemory, WeightsThatDoNotFitAreLoadedOnTheCpu) {
   LoadOptions device;
   device.backend = "cuda";
   try {
-    (void)load_with_spare(device, load);
+    (void)load_with_cpu_fallback(device, load);
     FAIL() << "there was no memory";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "out_of_memory");
   }
   device.else_cpu = true;
   device.log = test::warnings_into(warnings);
-  EXPECT_FALSE(load_with_spare(device, load)->load_spare);
+  EXPECT_FALSE(load_with_cpu_fallback(device, load)->load_cpu_fallback);
   EXPECT_EQ(tried, (std::vector<std::string>{"cuda", "cuda", "cpu"}));
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_NE(warnings.front().find("running on the CPU"), std::string::npos);
@@ -290,7 +290,7 @@ TEST(DeviceMemory, WeightsThatDoNotFitLeaveNothingBehind) {
   EXPECT_EQ(device->held(), 0U);
 }
 
-TEST(DeviceMemory, OnlyWhatMayMoveHasASpare) {
+TEST(DeviceMemory, OnlyWhatMayMoveHasACpuFallback) {
   std::vector<LoadOptions> loaded;
   const LoadModel load = [&](const LoadOptions& o) {
     loaded.push_back(o);
@@ -298,15 +298,15 @@ TEST(DeviceMemory, OnlyWhatMayMoveHasASpare) {
   };
   LoadOptions o;
   o.else_cpu = true;
-  EXPECT_FALSE(load_with_spare(o, load)->load_spare);
+  EXPECT_FALSE(load_with_cpu_fallback(o, load)->load_cpu_fallback);
   o.backend = "cuda";
   o.else_cpu = false;
-  EXPECT_FALSE(load_with_spare(o, load)->load_spare);
+  EXPECT_FALSE(load_with_cpu_fallback(o, load)->load_cpu_fallback);
   o.else_cpu = true;
   o.precision = Precision::bfloat16;
-  const auto impl = load_with_spare(o, load);
-  ASSERT_TRUE(impl->load_spare);
-  (void)impl->load_spare();
+  const auto impl = load_with_cpu_fallback(o, load);
+  ASSERT_TRUE(impl->load_cpu_fallback);
+  (void)impl->load_cpu_fallback();
   EXPECT_EQ(loaded.back().backend, "cpu");
   EXPECT_EQ(loaded.back().precision, Precision::bfloat16);
 }

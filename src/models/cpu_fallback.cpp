@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/spare.h"
+#include "models/cpu_fallback.h"
 
 #include <new>
 
@@ -7,14 +7,15 @@
 
 namespace toto {
 
-std::shared_ptr<Model::Impl> load_with_spare(const LoadOptions& options, const LoadModel& load) {
+std::shared_ptr<Model::Impl> load_with_cpu_fallback(const LoadOptions& options,
+                                                    const LoadModel& load) {
   if (options.backend != "cuda") return load(options);
   LoadOptions cpu = options;
   cpu.backend = "cpu";
   try {
     auto impl = load(options);
     if (options.else_cpu) {
-      impl->load_spare = [load, cpu] { return load(cpu); };
+      impl->load_cpu_fallback = [load, cpu] { return load(cpu); };
     }
     return impl;
   } catch (const std::bad_alloc&) {
@@ -29,11 +30,11 @@ std::shared_ptr<Model::Impl> load_with_spare(const LoadOptions& options, const L
   return load(cpu);
 }
 
-Model spare_of(const Model& model) {
+Model cpu_fallback_of(const Model& model) {
   const Model::Impl& impl = model.impl();
-  const std::scoped_lock turn(impl.spare_turn);
-  if (!impl.spare) impl.spare = impl.load_spare();
-  return Model(impl.spare);
+  const std::scoped_lock turn(impl.cpu_fallback_turn);
+  if (!impl.cpu_fallback) impl.cpu_fallback = impl.load_cpu_fallback();
+  return Model(impl.cpu_fallback);
 }
 
 }  // namespace toto
