@@ -90,7 +90,8 @@ ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
   backtest::write_summary(to("summary.json"), result, metrics, trades, options, run);
   backtest::write_report(to("report.html"), result, metrics, trades, options, run);
   const Counters counters = forecaster.counters();
-  to("run.json")(statistics_json(result.statistics, request.counters ? &counters : nullptr));
+  to("run.json")(statistics_json(forecaster.model().loaded(), result.statistics,
+                                 request.counters ? &counters : nullptr));
   files.replace();
 
   if (request.counters) show_counters(counters);

@@ -5,7 +5,6 @@
 #include "cli/arguments.h"
 #include "cli/forecast_options.h"
 #include "cli/reader_options.h"
-#include "models/model_impl.h"
 
 namespace toto::cli {
 
@@ -102,12 +101,12 @@ void add_counters_option(const Command& command, BacktestRequest& request, const
 
 backtest::RunDescription describe_run(const ModelInfo& info, const Forecaster& forecaster,
                                       Decode decode) {
-  const Model::Impl& model = forecaster.model().impl();
+  const LoadReport how = forecaster.model().loaded();
   return {info.name,
           info.synthetic,
-          model.content_hash,
-          std::string(word(model.precision)),
-          std::string(word(model.mode)),
+          how.weights,
+          std::string(word(how.precision)),
+          std::string(word(how.mode)),
           decode == Decode::cached ? "cached" : "uncached",
           info.architecture};
 }

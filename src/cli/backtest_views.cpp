@@ -136,10 +136,17 @@ void show_counters(const Counters& counters) {
   std::fputs(fmt::format("toto: {}\n", summary(counters)).c_str(), stderr);
 }
 
-std::string statistics_json(const backtest::RunStatistics& s, const Counters* counters) {
+std::string statistics_json(const LoadReport& how, const backtest::RunStatistics& s,
+                            const Counters* counters) {
   const double hits =
       s.distinct == 0 ? 0 : static_cast<double>(s.cache_hits) / static_cast<double>(s.distinct);
-  nlohmann::ordered_json out = {{"contexts_requested", s.requested},
+  nlohmann::ordered_json out = {{"version", TOTO_VERSION},
+                                {"mode", word(how.mode)},
+                                {"type", word(how.precision)},
+                                {"device", how.device},
+                                {"isa", how.isa},
+                                {"weights", how.weights},
+                                {"contexts_requested", s.requested},
                                 {"contexts_distinct", s.distinct},
                                 {"cache_hits", s.cache_hits},
                                 {"cache_hit_rate", hits},

@@ -19,9 +19,10 @@ std::string backtest_table(const backtest::Result& result,
                            std::span<const backtest::Trades> trades,
                            const backtest::Options& options);
 
-/// run.json: what the machine did, which differs from run to run.
+/// run.json: what ran where, and what the machine did, which differs from run to run.
 /// `counters`: of the forecaster, where they were asked for; else nullptr.
-std::string statistics_json(const backtest::RunStatistics& statistics, const Counters* counters);
+std::string statistics_json(const LoadReport& how, const backtest::RunStatistics& statistics,
+                            const Counters* counters);
 
 /// One line on standard error, which --quiet does not hide: it was asked for.
 void show_counters(const Counters& counters);

@@ -76,6 +76,17 @@ TEST_F(Backtest, WritesItsResultsAndTheSameBytesAgain) {
   EXPECT_EQ(json("a/run.json").at("cache_hit_rate"), 1.0);
 }
 
+TEST_F(Backtest, RunJsonNamesWhatRanWhere) {
+  ASSERT_EQ(backtest({"--out", "a", "--quiet", "--mode", "default"}).status, 0);
+  const nlohmann::json run = json("a/run.json");
+  EXPECT_EQ(run.at("version"), TOTO_VERSION);
+  EXPECT_EQ(run.at("mode"), "default");
+  EXPECT_EQ(run.at("type"), "float32");
+  EXPECT_EQ(run.at("device"), "cpu");
+  EXPECT_NE(run.at("isa"), "");
+  EXPECT_EQ(run.at("weights"), json("a/summary.json").at("model").at("weights"));
+}
+
 TEST_F(Backtest, CountersAndLatencyOfOneForecast) {
   const Result plain = backtest({"--out", "a", "--quiet"});
   EXPECT_EQ(plain.err, "");
