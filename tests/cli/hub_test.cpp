@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace toto::test {
