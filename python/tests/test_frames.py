@@ -258,3 +258,16 @@ def test_forecasts_as_tables(nano):
     for table in (f.to_pandas(), f.to_polars(), f.to_arrow()):
         assert len(table) == 3
     assert list(f.to_pandas().columns) == ["id", "variate", "step", "mean", "0.5"]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_wide_frames(toto1, kind):
+    df = long(3, 80)
+    wide = df.pivot(index="timestamp", columns="item_id", values="target").reset_index()
+    expected = toto1.predict_df(df, prediction_length=4)
+    out = to_pandas(toto1.predict_df(KINDS[kind](wide), id_column=None, prediction_length=4))
+    assert list(out.columns) == list(expected.columns)
+    for name in ("item_id", "timestamp", "predictions", "0.9"):
+        assert (out[name].to_numpy() == expected[name].to_numpy()).all()
+    some = to_pandas(toto1.predict_df(KINDS[kind](wide), id_column=None, target=["s1"], prediction_length=4))
+    np.testing.assert_array_equal(some.predictions, expected.predictions[4:8])

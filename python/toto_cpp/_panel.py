@@ -63,6 +63,8 @@ class Panel:
         return self.frame.stamp(times.ravel(), self.zone, on_the_wall, self.time_column)
 
     def repeated_ids(self, counts: Any) -> Any:
+        if not self.id_column:  # a wide frame
+            return np.repeat(np.array(self.names, object), counts).tolist()
         return self.frame.take(self.ids, np.repeat(np.arange(len(self)), counts))
 
 
@@ -97,6 +99,42 @@ def _sorted(frame: Frame, id_column: str, time_column: str, by_id: bool) -> tupl
     return ids, np.r_[starts, len(codes)].astype(np.int64), times, zone, rows
 
 
+def _step_of(frame: Frame, times: NDArray[Any], zone: Any, freq: Any, where: str) -> tuple[Step, NDArray[Any]]:
+    """The step of one series, and its times: on the wall of its zone where the step goes by days."""
+    step = None if freq is None else _calendar.parse(freq)
+    if not len(times):
+        return step or Step("index", 1), times
+    if zone is None or (step is not None and not step.by_days):
+        return step or _calendar.infer(times, where), times
+    wall = frame.local(times, zone)
+    if step is None:
+        by_wall = _calendar.infer(wall, where)
+        step = by_wall if by_wall.by_days else _calendar.infer(times, where)
+    return step, wall if step.by_days else times
+
+
+def read_wide(frame: Frame, time_column: str, columns: list[str], freq: Any) -> Panel:
+    """Reads a wide frame: each column is a series, named `value` in the panel."""
+    frame.check([time_column, *columns], "df")
+    times, zone = frame.times(time_column)
+    rows = None
+    if (times[1:] < times[:-1]).any():
+        rows = np.argsort(times, kind="stable")
+        times = times[rows]
+    if (times[1:] == times[:-1]).any():
+        at = int((times[1:] == times[:-1]).argmax())
+        raise _data_error("duplicate_timestamp", f"{times[at]} twice", f"column {time_column!r}", "keep one row for each time")
+    step, times = _step_of(frame, times, zone, freq, f"column {time_column!r}")
+    values = [frame.floats(name) for name in columns]
+    whole = np.concatenate([one if rows is None else one[rows] for one in values])
+    starts = np.arange(len(columns) + 1, dtype=np.int64) * len(times)
+    panel = Panel(
+        frame, "", time_column, columns, [str(c) for c in columns], starts, np.tile(times, len(columns)), zone, step,
+        {"value": whole},
+    )  # fmt: skip
+    return _filled(panel)
+
+
 def read(
     frame: Frame, id_column: str, time_column: str, columns: list[str], freq: Any, by_id: bool = False, fill: bool = True,
     single: bool = True,
@@ -104,24 +142,10 @@ def read(
     """Reads a long frame. A row that is missing in a fixed step becomes a missing value. `single`: as Frame.floats."""
     frame.check([id_column, time_column, *columns], "df")
     ids, starts, times, zone, rows = _sorted(frame, id_column, time_column, by_id)
-    step = None
-    if freq is not None:
-        step = _calendar.parse(freq)
-    if zone is not None and len(times) and (step is None or step.by_days):
-        wall = frame.local(times, zone)
-        if step is None:
-            longest = int(np.argmax(np.diff(starts)))
-            part = slice(starts[longest], starts[longest + 1])
-            utc, local = _calendar.infer(times[part], "df"), _calendar.infer(wall[part], "df")
-            step = local if local.by_days else utc
-        if step.by_days:
-            times = wall
-    if step is None:
-        if not len(times):
-            step = Step("index", 1)
-        else:
-            longest = int(np.argmax(np.diff(starts)))
-            step = _calendar.infer(times[starts[longest] : starts[longest + 1]], f"column {time_column!r}")
+    longest = int(np.argmax(np.diff(starts))) if len(times) else 0
+    step, _ = _step_of(frame, times[starts[longest] : starts[longest + 1]] if len(times) else times, zone, freq, f"column {time_column!r}")
+    if zone is not None and step.by_days and len(times):
+        times = frame.local(times, zone)
     values = {}
     for name in columns:
         column = frame.floats(name, single)

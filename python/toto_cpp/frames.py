@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ._errors import usage
 from ._kinds import Frame, frame_of
-from ._panel import Panel, read
+from ._panel import Panel, read, read_wide
 
 if TYPE_CHECKING:
     from .forecast import ForecastBatch
@@ -81,7 +81,7 @@ def predict_df(
     model: Model,
     df: Any,
     future_df: Any = None,
-    id_column: str = "item_id",
+    id_column: str | None = "item_id",
     timestamp_column: str = "timestamp",
     target: str | list[str] = "target",
     prediction_length: int | None = None,
@@ -96,12 +96,17 @@ def predict_df(
     """Forecasts every series of a long frame, with the arguments and the columns of Chronos-2: ``id_column``,
     ``timestamp_column``, "target_name", "predictions" (the median) and one for each level.
 
+    ``id_column=None``: the frame is wide. Each column but the timestamps is a series (or those of a list ``target``),
+    and the result is long, with the names of the columns as "item_id".
+
     Several targets are variates of one series. Columns of ``future_df`` are covariates known ahead; ``df`` has their
     past. Other columns are not looked at. ``cross_learning=True`` forecasts all series jointly, as variates of one:
     they must have the same timestamps. ``batch_size`` and ``validate_inputs`` change nothing here. Other options are
     those of ``Model.forecast``.
     """
     horizon = 64 if prediction_length is None else prediction_length
+    if id_column is None:
+        return _predict_wide(model, df, timestamp_column, target, horizon, quantile_levels, context_length, freq, options)
     targets = [target] if isinstance(target, str) else list(target)
     frame = frame_of(df)
     covariates = _numbers_of(frame, future_df, [id_column, timestamp_column, *targets])
@@ -121,6 +126,27 @@ def predict_df(
         id_column: panel.repeated_ids(rows),
         timestamp_column: panel.stamp(times),
         "target_name": np.tile(np.repeat(np.array(targets), horizon), len(panel)).tolist(),
+        "predictions": quantiles[levels.index(0.5)],
+    }
+    columns.update((str(q), quantiles[levels.index(q)]) for q in quantile_levels)
+    return frame.build(columns)
+
+
+def _predict_wide(
+    model: Model, df: Any, timestamp_column: str, target: str | list[str], horizon: int, quantile_levels: Sequence[float],
+    context_length: int | None, freq: Any, options: dict[str, Any],
+) -> Any:  # fmt: skip
+    frame = frame_of(df)
+    series = [name for name in frame.columns if name != timestamp_column] if isinstance(target, str) else list(target)
+    panel = read_wide(frame, timestamp_column, series, freq)
+    if context_length is not None:
+        options["context"] = context_length
+    levels = sorted({*quantile_levels, 0.5})
+    quantiles = _forecast(model, panel, ["value"], horizon, levels, None, options).quantiles.reshape(len(levels), -1)
+    columns = {
+        "item_id": panel.repeated_ids(horizon),
+        timestamp_column: panel.stamp(panel.future(horizon)),
+        "target_name": panel.repeated_ids(horizon),
         "predictions": quantiles[levels.index(0.5)],
     }
     columns.update((str(q), quantiles[levels.index(q)]) for q in quantile_levels)
