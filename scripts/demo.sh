@@ -34,6 +34,22 @@ else
 fi
 "$toto" forecast "${tables[@]}" --horizon 20 --output "$demo/market.csv" --plot "$demo/market.html"
 
+section "Python: a data frame in, a data frame out"
+venv=build/venv-demo
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+if "$venv/bin/python" -m pip install --quiet . pandas >build/demo_python.log 2>&1; then
+  "$venv/bin/python" - <<'PYTHON' | sed 's/^/   /'
+import pandas as pd
+import toto_cpp
+
+frame = pd.read_csv("examples/data/sunspots.csv").tail(600).assign(item_id="sunspots")
+with toto_cpp.load() as model:
+    print(model.predict_df(frame, timestamp_column="month", target="sunspots", prediction_length=4, quantile_levels=[0.1, 0.9]))
+PYTHON
+else
+  say "left out: pip could not install the package (build/demo_python.log)"
+fi
+
 section "Done in $(clock)"
 say "Plots, to be opened in a browser:"
 say "  file://$root/$demo/sunspots.svg"

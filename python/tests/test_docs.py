@@ -3,7 +3,9 @@
 
 import doctest
 import importlib
+import json
 import re
+import sys
 
 import pytest
 
@@ -44,3 +46,17 @@ def test_every_code_of_the_package_is_listed():
                 found |= set(re.findall(r'(?:usage|_data_error|refuse)\(\s*"(\w+)"', path.read_text()))
     assert len(found) > 10
     assert not [code for code in found if f"`{code}`" not in pages]
+
+
+def test_the_notebook(monkeypatch, capsys):
+    """Its cells, from top to bottom, without a kernel."""
+    notebook = json.loads((ROOT / "examples" / "python.ipynb").read_text())
+    monkeypatch.chdir(ROOT / "examples")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    names = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+            assert not cell["outputs"]
+    assert "% of the months" in capsys.readouterr().out
+    assert names["forecast"].mean.shape == (48,) and len(names["errors"]) == 5
