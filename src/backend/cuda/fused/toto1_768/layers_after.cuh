@@ -3,8 +3,8 @@
 // whatever the type of the layers. What it gives is handed on word by word.
 #pragma once
 
-#include "backend/cuda/fused/toto1_768/layers_f32.cuh"
-#include "backend/cuda/fused/toto1_768/layers_work.cuh"
+#include "layers_f32.cuh"
+#include "layers_work.cuh"
 
 namespace toto::cuda::layers {
 

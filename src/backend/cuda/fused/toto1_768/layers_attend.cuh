@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "backend/cuda/fused/toto1_768/layers.cuh"
 #include "backend/cuda/ops/attend.cuh"
 #include "backend/cuda/ops/rotary.cuh"
+#include "layers.cuh"
 
 namespace toto::cuda::layers {
 

@@ -8,9 +8,9 @@
 // first stages wait there for them; those of the others are read from the ring while it multiplies.
 #pragma once
 
-#include "backend/cuda/fused/toto1_768/layers.cuh"
-#include "backend/cuda/fused/toto1_768/ring.cuh"
 #include "backend/cuda/gemm/mma.cuh"
+#include "layers.cuh"
+#include "ring.cuh"
 
 namespace toto::cuda::layers {
 

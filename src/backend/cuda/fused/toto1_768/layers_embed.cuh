@@ -3,8 +3,8 @@
 // of the layers.
 #pragma once
 
-#include "backend/cuda/fused/toto1_768/layers.cuh"
 #include "backend/cuda/gemm/split.cuh"
+#include "layers.cuh"
 
 namespace toto::cuda::layers {
 

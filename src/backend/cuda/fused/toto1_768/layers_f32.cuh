@@ -6,10 +6,10 @@
 // for while it is multiplied.
 #pragma once
 
-#include "backend/cuda/fused/toto1_768/layers.cuh"
-#include "backend/cuda/fused/toto1_768/ring.cuh"
 #include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/gemm/split.cuh"
+#include "layers.cuh"
+#include "ring.cuh"
 
 namespace toto::cuda::layers {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "backend/cuda/fused/toto1_768/layers.h"
-#include "backend/cuda/fused/toto1_768/layers_after.cuh"
-#include "backend/cuda/fused/toto1_768/layers_attend.cuh"
-#include "backend/cuda/fused/toto1_768/layers_bf16.cuh"
-#include "backend/cuda/fused/toto1_768/layers_embed.cuh"
-#include "backend/cuda/fused/toto1_768/layers_f32.cuh"
-#include "backend/cuda/fused/toto1_768/layers_work.cuh"
 #include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/gemm/tensor_map.h"
+#include "layers.h"
+#include "layers_after.cuh"
+#include "layers_attend.cuh"
+#include "layers_bf16.cuh"
+#include "layers_embed.cuh"
+#include "layers_f32.cuh"
+#include "layers_work.cuh"
 
 namespace toto::cuda {
 namespace layers {

@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cuda/fused/toto1_768/layers.cuh"
-#include "backend/cuda/fused/toto1_768/layers_attend.cuh"
-#include "backend/cuda/fused/toto1_768/layers_f32.cuh"
-#include "backend/cuda/fused/toto1_768/ring.cuh"
+#include "layers.cuh"
+#include "layers_attend.cuh"
+#include "layers_f32.cuh"
+#include "ring.cuh"
 
 namespace toto::cuda::layers {
 
