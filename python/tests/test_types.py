@@ -28,12 +28,12 @@ def test_a_program_is_typed():
     assert status == 0, said
 
 
-# GluonTS has no types; the stub that nanobind writes says dict where it could say more.
+# Optional packages may be absent, and some have no types; the stub that nanobind writes says dict where it could say more.
 SETTINGS = """
 [mypy]
-[mypy-gluonts.*]
+[mypy-gluonts.*,matplotlib.*,datasets.*,fev.*]
 ignore_missing_imports = True
-[mypy-toto_cpp.compat.gluonts]
+[mypy-toto_cpp.compat.gluonts,toto_cpp.compat.fev]
 disallow_subclassing_any = False
 [mypy-toto_cpp._core]
 disable_error_code = type-arg
