@@ -34,10 +34,10 @@ class Bytes {
 
   void reserve(std::size_t capacity) {
     if (capacity <= capacity_) return;
-    void* const grown = std::realloc(data_.get(), capacity);
+    char* const old = data_.release();
+    void* const grown = std::realloc(old, capacity);
+    data_.reset(grown != nullptr ? static_cast<char*>(grown) : old);
     if (grown == nullptr) throw std::bad_alloc();
-    (void)data_.release();
-    data_.reset(static_cast<char*>(grown));
     capacity_ = capacity;
   }
 

@@ -158,10 +158,12 @@ class Finder {
   }
 
   void find_clock() {
-    const Look& date = look(*out_.timestamp);
+    if (!out_.timestamp) return;
+    const std::size_t timestamp = *out_.timestamp;
+    const Look& date = look(timestamp);
     if (!date.dates && !date.day_numbers) return;
     if (date.dates && sample_.size() > 0 &&
-        sample_.at(0, *out_.timestamp).find(':') != std::string_view::npos) {
+        sample_.at(0, timestamp).find(':') != std::string_view::npos) {
       return;
     }
     for (std::size_t i = 0; i < header_.size(); ++i) {
@@ -253,7 +255,7 @@ class Finder {
         if (column < csv.size() && csv[column] != first) return false;
       }
     } catch (const Error&) {
-      // Whoever reads the rows meets it again.
+      return true;  // whoever reads the rows meets it again
     }
     return true;
   }
@@ -292,7 +294,8 @@ class Finder {
   bool repeats(const std::vector<std::size_t>& more) const {
     std::set<std::string> seen;
     for (std::size_t row = 0; row < sample_.size(); ++row) {
-      std::string key(sample_.at(row, *out_.timestamp));
+      std::string key;
+      if (out_.timestamp) key.append(sample_.at(row, *out_.timestamp));
       if (out_.clock) key.append(" ").append(sample_.at(row, *out_.clock));
       for (const std::size_t column : more) key.append("\n").append(sample_.at(row, column));
       if (!seen.insert(std::move(key)).second) return true;

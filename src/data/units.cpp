@@ -77,7 +77,7 @@ bool ColumnUnit::settle(std::span<const std::string_view> seen) {
   if (family_ == 0) {
     name_ = rate_of(seen[0]);
   } else {
-    size_ = *size_in(family_, name_);
+    size_ = size_in(family_, name_).value_or(1);  // name_ belongs to it
   }
   return true;
 }

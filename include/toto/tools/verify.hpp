@@ -153,9 +153,9 @@ struct VerifyOptions {
 VerifyReport verify_suite(const VerifyOptions& asked);
 
 /// How far today's forecasts are from those of a record that `record` left: compares with
-/// `options.against` and does nothing else. The checks are of group history: `model` and one for
+/// `asked.against` and does nothing else. The checks are of group history: `model` and one for
 /// each series.
-VerifyReport verify_drift(const VerifyOptions& options);
+VerifyReport verify_drift(const VerifyOptions& asked);
 /// ok: no parameter has drifted by more than 1e-5 of scale; attention: one has;
 /// verification_failed: something could not be compared (another model, other series or values, a
 /// failure).
