@@ -199,11 +199,15 @@ void check(ForecastRequest& request) {
     check_suffix(request.output_samples, "--output-samples", ".csv");
   }
   check_suffix(request.plot, "--plot", ".svg", ".html");
-  require_distinct({{"--output", request.output},
-                    {"--output-samples", request.output_samples},
-                    {"--plot", request.plot},
-                    {"--trace", request.trace},
-                    {"--json", request.json ? "-" : ""}});
+  const std::vector<NamedPath> results = {{"--output", request.output},
+                                          {"--output-samples", request.output_samples},
+                                          {"--plot", request.plot},
+                                          {"--trace", request.trace},
+                                          {"--json", request.json ? "-" : ""}};
+  require_distinct(results);
+  std::vector<std::string> read = request.inputs;
+  read.insert(read.end(), {request.future, request.parameters});
+  require_inputs_kept(read, results);
   if (std::count(request.inputs.begin(), request.inputs.end(), "-") > 1) {
     throw Error(ExitStatus::usage, "conflicting_flags", "standard input can be read only once",
                 "toto forecast");

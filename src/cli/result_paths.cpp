@@ -8,10 +8,26 @@
 
 namespace toto::cli {
 
+namespace {
+
+std::string target(const NamedPath& one) { return one.path == "-" ? "/dev/stdout" : one.path; }
+
+}  // namespace
+
+void require_inputs_kept(const std::vector<std::string>& inputs,
+                         const std::vector<NamedPath>& results) {
+  for (const NamedPath& result : results) {
+    for (const std::string& input : inputs) {
+      if (result.path.empty() || input.empty() || input == "-") continue;
+      if (!same_target(input, target(result))) continue;
+      throw Error(ExitStatus::usage, "conflicting_flags",
+                  fmt::format("{} would overwrite what is read", result.flag), result.path,
+                  "give the result a name of its own");
+    }
+  }
+}
+
 void require_distinct(const std::vector<NamedPath>& results) {
-  const auto target = [](const NamedPath& one) {
-    return one.path == "-" ? std::string("/dev/stdout") : one.path;
-  };
   for (std::size_t i = 0; i < results.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const NamedPath& first = results[j];

@@ -169,6 +169,19 @@ TEST_F(Streams, TwoResultsNeedTwoFiles) {
   expect_failure(shell(verify + "--report r.md --report r.md"), 2, "conflicting_flags");
 }
 
+TEST_F(Streams, AResultDoesNotOverwriteWhatIsRead) {
+  write("in.csv", two_columns(80));
+  const std::string before = read_file(path("in.csv"));
+  const Result result = shell(toto("forecast in.csv --horizon 3 -o ./in.csv" + with_model()));
+  expect_failure(result, 2, "conflicting_flags");
+  EXPECT_THAT(result.err, HasSubstr("--output would overwrite what is read"));
+  std::filesystem::create_symlink("in.csv", path("link.csv"));
+  expect_failure(
+      shell(toto("forecast in.csv --horizon 3 --output-samples link.csv" + with_model())), 2,
+      "conflicting_flags");
+  EXPECT_EQ(read_file(path("in.csv")), before);
+}
+
 TEST_F(Streams, NothingAppearsWhereOneResultCannotBeWritten) {
   write("in.csv", two_columns());
   write("y.csv", "old");
