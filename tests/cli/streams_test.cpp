@@ -170,15 +170,13 @@ TEST_F(Streams, TwoResultsNeedTwoFiles) {
 }
 
 TEST_F(Streams, AResultDoesNotOverwriteWhatIsRead) {
-  write("in.csv", two_columns(80));
+  write("in.csv", two_columns());
   const std::string before = read_file(path("in.csv"));
-  const Result result = shell(toto("forecast in.csv --horizon 3 -o ./in.csv" + with_model()));
+  const Result result = shell(forecast("in.csv -o ./in.csv"));
   expect_failure(result, 2, "conflicting_flags");
-  EXPECT_THAT(result.err, HasSubstr("--output would overwrite what is read"));
+  EXPECT_THAT(result.err, testing::HasSubstr("--output would overwrite what is read"));
   std::filesystem::create_symlink("in.csv", path("link.csv"));
-  expect_failure(
-      shell(toto("forecast in.csv --horizon 3 --output-samples link.csv" + with_model())), 2,
-      "conflicting_flags");
+  expect_failure(shell(forecast("in.csv --output-samples link.csv")), 2, "conflicting_flags");
   EXPECT_EQ(read_file(path("in.csv")), before);
 }
 
