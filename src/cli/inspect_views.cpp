@@ -165,7 +165,7 @@ ordered_json series_as_json(const data::TimeSeries& series) {
   try {
     out["next"] = data::format_time(data::future_times(series, 1).front(), series.style);
   } catch (const Error&) {
-    // Beyond the last date that can be written.
+    out["next"] = nullptr;  // beyond the last date that can be written
   }
   if (values.observed > 0) {
     out["lowest"] = shortest(values.lowest);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "core/utf8.h"
 #include "data/column_words.h"
@@ -163,11 +164,11 @@ Header read_header(CsvReader& csv, const Dialect& dialect) {
     if (ahead.next()) second = record_of(ahead);
     if (second.size() == first.size() && ahead.next()) third = record_of(ahead);
     if (is_three_rows(first, second, third)) {
-      csv = ahead;
+      csv = std::move(ahead);
       return join_three_rows(first, second, third);
     }
   } catch (const Error&) {
-    // Whoever reads the rows meets it again.
+    third.clear();  // whoever reads the rows meets the error again
   }
   const bool data =
       count_data(first) > 0 && (second.empty() ? only_data(first) : same_kinds(first, second));
