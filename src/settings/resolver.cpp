@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -69,17 +68,6 @@ Setting<T> choose(const std::optional<Written>& written, const Kind<Read>& kind,
 
 Setting<Mode> eager_by(const char* variable) {
   return {Mode::eager, {Source::environment, variable}};
-}
-
-/// N of "cuda:N".
-std::optional<int> index_of_gpu(std::string_view text) {
-  constexpr std::string_view kPrefix = "cuda:";
-  if (!text.starts_with(kPrefix)) return std::nullopt;
-  text.remove_prefix(kPrefix.size());
-  int index = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  const bool whole = error == std::errc() && end == text.data() + text.size() && index >= 0;
-  return whole ? std::optional(index) : std::nullopt;
 }
 
 }  // namespace

@@ -28,6 +28,14 @@ std::optional<bool> read_switch(std::string_view text) {
   return find_word(kSwitches, lower);
 }
 
+std::optional<int> index_of_gpu(std::string_view text) {
+  constexpr std::string_view kPrefix = "cuda:";
+  if (!text.starts_with(kPrefix)) return std::nullopt;
+  const auto index =
+      read_whole(text.substr(kPrefix.size()), 0, std::numeric_limits<std::int32_t>::max());
+  return index ? std::optional(static_cast<int>(*index)) : std::nullopt;
+}
+
 std::optional<std::uint64_t> read_whole(std::string_view text, std::uint64_t least,
                                         std::uint64_t most) {
   std::uint64_t value = 0;

@@ -97,6 +97,9 @@ std::string list_words(const Words& words) {
 /// One of kSwitches, in any case: True, ON.
 std::optional<bool> read_switch(std::string_view text);
 
+/// N of "cuda:N", a whole number that fits an int.
+std::optional<int> index_of_gpu(std::string_view text);
+
 /// A decimal whole number in [least, most], nothing around it.
 std::optional<std::uint64_t> read_whole(std::string_view text, std::uint64_t least,
                                         std::uint64_t most);

@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 
+#include "settings/words.h"
 #include "toto/service.hpp"
 
 namespace toto {
 namespace {
-
-constexpr std::string_view kCuda = "cuda:";
 
 [[noreturn]] void refuse(std::string_view word) {
   throw Error(ExitStatus::usage, "invalid_device", fmt::format("no device '{}'", word), {},
@@ -22,16 +20,6 @@ constexpr std::string_view kCuda = "cuda:";
 [[noreturn]] void refuse_all() {
   throw Error(ExitStatus::device_unavailable, "device_unavailable", cuda_unavailable(), "cuda:all",
               "use cpu");
-}
-
-/// N of "cuda:N".
-std::optional<int> gpu_of(std::string_view word) {
-  if (!word.starts_with(kCuda)) return std::nullopt;
-  word.remove_prefix(kCuda.size());
-  int index = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), index);
-  const bool whole = error == std::errc() && end == word.data() + word.size() && index >= 0;
-  return whole ? std::optional(index) : std::nullopt;
 }
 
 }  // namespace
@@ -52,7 +40,7 @@ std::vector<std::string> parse_devices(std::string_view text) {
       for (int i = 0; i < count; ++i) add(fmt::format("cuda:{}", i), word);
     } else if (word == "cuda") {
       add("cuda:0", word);
-    } else if (const auto index = gpu_of(word)) {
+    } else if (const auto index = index_of_gpu(word)) {
       add(fmt::format("cuda:{}", *index), word);
     } else if (word == "cpu") {
       add("cpu", word);
@@ -70,7 +58,7 @@ std::vector<Model> load_replicas(const ModelQuery& query, const LoadOptions& opt
     LoadOptions on = options;
     on.backend.clear();
     for (const std::string& word : parse_devices(device)) {
-      const std::optional<int> gpu = gpu_of(word);
+      const std::optional<int> gpu = index_of_gpu(word);
       on.device = gpu ? Device::cuda : Device::cpu;
       on.device_index = gpu.value_or(0);
       replicas.push_back(Model::load(query, on));
