@@ -85,11 +85,15 @@ function(toto_library)
     target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   endforeach()
-  target_link_libraries(toto_static PRIVATE fmt::fmt Threads::Threads ${CMAKE_DL_LIBS} ${cuda_libraries})
+  # What data uses: zstd by its name alone, since it has no CMake package everywhere.
+  target_link_libraries(toto_static PRIVATE fmt::fmt Threads::Threads date::date-tz ZLIB::ZLIB zstd
+                        ${CMAKE_DL_LIBS} ${cuda_libraries})
   set_target_properties(toto_static PROPERTIES OUTPUT_NAME toto)
 
-  # By file, not by target: a program that links the shared library needs no development files of fmt.
-  target_link_libraries(toto PRIVATE $<TARGET_LINKER_FILE:fmt::fmt> ${CMAKE_DL_LIBS} ${cuda_libraries})
+  # By file, not by target: a program that links the shared library needs no development files of fmt
+  # and the others.
+  target_link_libraries(toto PRIVATE $<TARGET_LINKER_FILE:fmt::fmt> $<TARGET_LINKER_FILE:date::date-tz>
+                        $<TARGET_LINKER_FILE:ZLIB::ZLIB> zstd ${CMAKE_DL_LIBS} ${cuda_libraries})
   set(map ${PROJECT_BINARY_DIR}/libtoto.map)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/libtoto.map.in ${map} @ONLY)
   target_link_options(toto PRIVATE -Wl,--version-script=${map})

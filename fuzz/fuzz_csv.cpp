@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a table, behind one byte that chooses the options: refused with an Error, or series
-// that keep every promise of toto/data.hpp, go on into the future, take covariates, and are written
-// as text that reads the same.
+// Any bytes as a table, as they are and once more behind one byte that chooses the options (so that
+// the files of tests/data/files are seeds as they stand): refused with an Error, or series that
+// keep every promise of toto/data.hpp, go on into the future, take covariates, and are written as
+// text that reads the same.
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -65,7 +66,7 @@ void read_back(const TimeSeries& series, const std::string& csv, const toto::For
   using Form = TimeStyle::Form;
   if (series.targets() > 1) return;
   if (series.style.form != Form::date && series.style.form != Form::datetime) return;
-  if (series.style.date_separator == '\0') return;
+  if (series.style.date_separator == '\0' || !series.style.pattern.empty()) return;
   CsvOptions options;
   options.values = {"mean"};
   std::istringstream in(csv);
@@ -109,19 +110,7 @@ void use_as_covariates(Dataset data, const std::string& text, Missing missing) {
   }
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  if (size == 0) return 0;
-  const unsigned choice = bytes[0];
-  const std::string text(reinterpret_cast<const char*>(bytes + 1), size - 1);
-  CsvOptions options;
-  options.layout = static_cast<Layout>(choice & 3U);
-  options.missing = static_cast<Missing>((choice >> 2) & 3U);
-  options.joint = (choice & 16U) != 0;
-  options.context = (choice & 32U) != 0 ? 3 : 4096;
-  if ((choice & 64U) != 0) options.covariates = {"u"};
-  if ((choice & 128U) != 0) options.values = {"y"};
+void read_with(const std::string& text, const CsvOptions& options) {
   try {
     std::istringstream in(text);
     const Dataset data = read_csv(in, "fuzz.csv", options);
@@ -138,5 +127,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   } catch (const toto::Error& error) {
     check_error(error);
   }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string whole(reinterpret_cast<const char*>(bytes), size);
+  read_with(whole, {});
+  const unsigned choice = bytes[0];
+  CsvOptions options;
+  options.layout = static_cast<Layout>(choice & 3U);
+  options.missing = static_cast<Missing>((choice >> 2) & 3U);
+  options.joint = (choice & 16U) != 0;
+  options.context = (choice & 32U) != 0 ? 3 : 4096;
+  options.duplicates = static_cast<Duplicates>((choice >> 5) & 3U);
+  if ((choice & 64U) != 0) options.covariates = {"u"};
+  if ((choice & 128U) != 0) options.values = {"y"};
+  read_with(whole.substr(1), options);
   return 0;
 }

@@ -12,7 +12,8 @@ jobs=$(nproc)
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 build_packages=(g++ cmake ninja-build ccache libfmt-dev libhwy-dev nlohmann-json3-dev
-                libcli11-dev libgtest-dev libgmock-dev pkg-config)
+                libcli11-dev libgtest-dev libgmock-dev pkg-config
+                libhowardhinnant-date-dev zlib1g-dev libzstd-dev tzdata)
 python_packages=(python3 python3-venv)
 
 clock() { printf '%02d:%02d' $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)); }

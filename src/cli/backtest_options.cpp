@@ -3,6 +3,7 @@
 #include "cli/backtest_options.h"
 
 #include "cli/arguments.h"
+#include "cli/reader_options.h"
 #include "models/model_impl.h"
 
 namespace toto::cli {
@@ -22,6 +23,7 @@ void add_market_options(const Command& command, BacktestRequest& request) {
   list("--targets", request.market.targets, "WORD,...",
        "What is forecast: close (default), high, low, open, volume, in any usual spelling, or "
        "columns");
+  add_dialect_options(command, request.market.table, group);
   command
       .add_flag("--joint", request.options.joint,
                 "The targets of a symbol are variates of one series and forecast jointly")

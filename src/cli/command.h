@@ -25,6 +25,7 @@ void add_backtest(const Command& app, Session& session);
 void add_bench(const Command& app, Session& session);
 void add_cache(const Command& app, Session& session);
 void add_config(const Command& app, Session& session);
+void add_inspect(const Command& app, Session& session);
 void add_model(const Command& app, Session& session);
 void add_tune(const Command& app, Session& session);
 void add_verify(const Command& app, Session& session);

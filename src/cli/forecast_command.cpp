@@ -74,12 +74,15 @@ data::Dataset read_inputs(ForecastRequest& request, const ModelInfo& model) {
   const auto patch = static_cast<std::size_t>(model.patch_size);
   request.csv.min_observations = patch;
   data::Dataset all;
-  for (const std::string& input : request.inputs) {
+  std::vector<std::string> files;  // of each series
+  for (const std::string& input : data::csv_files(request.inputs)) {
     data::Dataset one = data::read_csv(input, request.csv);
+    files.insert(files.end(), one.series.size(), one.reading.file);
     append(all.series, one.series);
     append(all.errors, one.errors);
     append(all.warnings, one.warnings);
   }
+  data::tell_apart(all.series, files);
   if (future) {
     // Toto 1.0 sees a covariate one patch before its time, Toto 2.0 at its time.
     const std::size_t shift = model.architecture == "toto-1.0" ? patch : 0;
@@ -375,7 +378,7 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
 void add_forecast(const Command& app, Session& session) {
   const auto request = std::make_shared<ForecastRequest>();
   const Command command = add_command(
-      app, session, "forecast", "Forecasts the series of CSV files.",
+      app, session, "forecast", "Forecasts the series of tables: CSV, JSON, also compressed.",
       "  toto forecast sales.csv --horizon 28\n"
       "  toto forecast sales.csv --horizon 28 --output forecast.csv --plot forecast.html\n"
       "  toto forecast bars/*.csv --horizon 20 --quantiles 0.05,0.5,0.95 --json\n"

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "cli/arguments.h"
+#include "cli/reader_options.h"
 #include "cli/result_paths.h"
 
 namespace toto::cli {
@@ -16,19 +17,7 @@ namespace {
 void add_table_options(const Command& command, ForecastRequest& request) {
   data::CsvOptions& csv = request.csv;
   constexpr const char* group = "The table";
-  using enum data::Layout;
-  add_choice<data::Layout>(
-      command, "--layout", csv.layout,
-      {{"auto", automatic}, {"wide", wide}, {"long", long_format}, {"bars", bars}},
-      "wide (a column for each series), long (a column says which series), bars (open, high, low, "
-      "close, volume) or auto (default)")
-      .group(group);
-  command.add_option("--timestamp", csv.timestamp, "Column of timestamps")
-      .type_name("COLUMN")
-      .group(group);
-  command.add_option("--id", csv.id, "Column that says which series a row belongs to")
-      .type_name("COLUMN")
-      .group(group);
+  add_reader_options(command, csv, group);
   command.add_option("--values", csv.values, "Columns to forecast")
       .comma_separated()
       .type_name("COLUMN,...")
@@ -183,8 +172,9 @@ void check_suffix(const std::string& path, std::string_view flag, std::string_vi
 
 void add_forecast_options(const Command& command, ForecastRequest& request) {
   command
-      .add_option("INPUT", request.inputs,
-                  "CSV files, each row a time step; - is standard input (default)")
+      .add_option(
+          "INPUT", request.inputs,
+          "Files and folders of tables, each row a time step; - is standard input (default)")
       .type_name("FILE");
   add_table_options(command, request);
   add_numeric_options(command, request);

@@ -77,6 +77,7 @@ int run(int argc, char** argv) {
   add_forecast(program, session);
   add_backtest(program, session);
   add_tune(program, session);
+  add_inspect(program, session);
   add_model(program, session);
   add_bench(program, session);
   add_config(program, session);

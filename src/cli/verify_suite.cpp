@@ -61,7 +61,7 @@ std::vector<data::TimeSeries> read_all(const std::vector<std::string>& files, st
       stems.push_back(std::filesystem::path(path).stem().string());
     }
   }
-  tell_apart(all, stems);
+  cli::tell_apart(all, stems);
   return all;
 }
 

@@ -5,50 +5,38 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "core/json.h"
+#include "data/column_words.h"
+#include "data/look.h"
 #include "data/number.h"
-#include "data/timestamp.h"
 
 namespace toto::data {
 namespace {
 
-using Names = std::span<const std::string_view>;
-
-// In order of preference, as plain() writes them.
-constexpr auto kTimestamp = std::to_array<std::string_view>(
-    {"ds",     "timestamp", "datetime", "date",    "time",  "ts",          "opentime",
-     "period", "month",     "week",     "quarter", "year",  "day",         "hour",
-     "index",  "step",      "unixtime", "unix",    "epoch", "timestampms", "unnamed:0"});
-constexpr auto kId = std::to_array<std::string_view>(
-    {"uniqueid", "itemid", "seriesid", "tsid", "id", "symbol", "ticker", "series"});
-constexpr auto kValue = std::to_array<std::string_view>({"y", "value", "values", "target"});
-constexpr auto kBars = std::to_array<std::string_view>({"open", "high", "low", "close"});
-
-/// Small letters, without blanks and the marks that join words: "Open Time" is "opentime".
-std::string plain(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if (c == ' ' || c == '_' || c == '-' || c == '.') continue;
-    out.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
-  }
-  return out;
-}
-
 class Finder {
  public:
-  Finder(const std::vector<std::string>& header, const CsvReader& first, const CsvOptions& options,
-         Take take)
-      : header_(header), first_(first), options_(options), take_(take), used_(header.size()) {
-    for (std::size_t i = 0; i < header.size(); ++i) by_name_[header[i]].push_back(i);
+  Finder(const std::vector<std::string>& header, const Sample& sample, const CsvReader& csv,
+         const CsvOptions& options, Take take)
+      : header_(header),
+        sample_(sample),
+        csv_(csv),
+        options_(options),
+        take_(take),
+        used_(header.size()),
+        looks_(header.size()) {
+    for (std::size_t i = 0; i < header.size(); ++i) {
+      by_name_[header[i]].push_back(i);
+      plain_.push_back(plain_name(header[i]));
+    }
   }
 
   Columns find() {
     if (!options_.timestamp.empty()) out_.timestamp = use(require(options_.timestamp));
-    if (!options_.id.empty()) out_.id = use(require(options_.id));
+    for (const std::string& id : options_.id) out_.ids.push_back(use(require(id)));
     if (take_ == Take::targets) {
       for (const std::string& name : options_.values) out_.values.push_back(use(require(name)));
       find_covariates();
@@ -57,6 +45,7 @@ class Finder {
     }
     // What was asked for is no longer free, so it is not taken for something else.
     if (!out_.timestamp) find_timestamp();
+    if (out_.timestamp) find_clock();
     find_layout();
     if (out_.values.empty()) find_values();
     check_names();
@@ -69,11 +58,17 @@ class Finder {
     return column;
   }
 
+  const Look& look(std::size_t column) {
+    std::optional<Look>& look = looks_[column];
+    if (!look) look = look_at(sample_.column(column));
+    return *look;
+  }
+
   /// The first of `names` that a free column has.
-  std::optional<std::size_t> find_named(Names names) const {
+  std::optional<std::size_t> find_named(Words names) const {
     for (const std::string_view name : names) {
       for (std::size_t i = 0; i < header_.size(); ++i) {
-        if (!used_[i] && plain(header_[i]) == name) return i;
+        if (!used_[i] && plain_[i] == name) return i;
       }
     }
     return std::nullopt;
@@ -85,9 +80,9 @@ class Finder {
       if (exact->second.size() > 1) fail_duplicate(name);
       return exact->second.front();
     }
-    const auto same = std::ranges::find(header_, plain(name), plain);
-    if (same == header_.end()) return std::nullopt;
-    return static_cast<std::size_t>(same - header_.begin());
+    const auto same = std::ranges::find(plain_, plain_name(name));
+    if (same == plain_.end()) return std::nullopt;
+    return static_cast<std::size_t>(same - plain_.begin());
   }
 
   std::size_t require(const std::string& name) const {
@@ -102,43 +97,207 @@ class Finder {
       message += fmt::format("{} {}", i == 0 ? "" : ",", quote(header_[i]));
     }
     if (header_.size() > kShown) message += fmt::format(" and {} more", header_.size() - kShown);
-    first_.fail("missing_column", message, {1, 1}, remedy);
+    csv_.fail("missing_column", message, {1, 1}, remedy);
   }
 
   [[noreturn]] void fail_duplicate(const std::string& name) const {
-    first_.fail("duplicate_column", fmt::format("two columns are called {}", quote(name)), {1, 1},
-                "rename one of them, or name the columns to use");
+    csv_.fail("duplicate_column", fmt::format("two columns are called {}", quote(name)), {1, 1},
+              "rename one of them, or name the columns to use");
   }
 
   void find_timestamp() {
-    out_.timestamp = find_named(kTimestamp);
+    out_.timestamp = find_named(time_words());
     // What pandas calls its index when the index has no name.
     if (!out_.timestamp && header_[0].empty() && !used_[0]) out_.timestamp = 0;
+    // A name that means a part of a date, or a row, gives way to a column of dates.
+    const bool weak = !out_.timestamp || is_calendar_word(plain_[*out_.timestamp]) ||
+                      look(*out_.timestamp).clocks || header_[*out_.timestamp].empty() ||
+                      plain_[*out_.timestamp] == "index" || plain_[*out_.timestamp] == "unnamed:0";
+    if (weak) {
+      if (find_date_parts()) return;
+      for (std::size_t i = 0; i < header_.size(); ++i) {
+        if (used_[i] || !look(i).dates) continue;
+        out_.timestamp = i;
+        break;
+      }
+    }
     for (std::size_t i = 0; !out_.timestamp && i < header_.size(); ++i) {
-      if (!used_[i] && looks_like_time(first_[i])) out_.timestamp = i;
+      if (!used_[i] && sounds_like_time(plain_[i]) && (look(i).epochs || look(i).day_numbers)) {
+        out_.timestamp = i;
+      }
+    }
+    for (std::size_t i = 0; !out_.timestamp && i < header_.size(); ++i) {
+      if (!used_[i] && look(i).likely_epochs) out_.timestamp = i;
     }
     if (out_.timestamp) {
       use(*out_.timestamp);
     } else {
-      out_.warnings.push_back("no timestamp column: the rows are numbered from 0");
+      out_.warnings.emplace_back("no timestamp column: the rows are numbered from 0");
+    }
+  }
+
+  /// Year, month and perhaps day in columns of their own.
+  bool find_date_parts() {
+    if (take_ == Take::covariates && out_.timestamp) return false;
+    const auto find = [&](std::string_view name) { return find_named(std::array{name}); };
+    const auto year = find("year"), month = find("month"), day = find("day");
+    if (!year || !month || !look(*year).whole || !look(*month).whole) return false;
+    if (std::ranges::any_of(look_range(), [](const Look& one) { return one.dates; })) return false;
+    out_.timestamp.reset();
+    out_.date_parts = {use(*year), use(*month)};
+    if (day && look(*day).whole) out_.date_parts.push_back(use(*day));
+    return true;
+  }
+
+  std::vector<Look> look_range() {
+    std::vector<Look> all;
+    for (std::size_t i = 0; i < header_.size(); ++i) {
+      if (!used_[i]) all.push_back(look(i));
+    }
+    return all;
+  }
+
+  void find_clock() {
+    const Look& date = look(*out_.timestamp);
+    if (!date.dates && !date.day_numbers) return;
+    if (date.dates && sample_.size() > 0 &&
+        sample_.at(0, *out_.timestamp).find(':') != std::string_view::npos) {
+      return;
+    }
+    for (std::size_t i = 0; i < header_.size(); ++i) {
+      if (used_[i] || !is_clock_word(plain_[i])) continue;
+      if (!look(i).clocks && !look(i).clock_numbers) continue;
+      // A column "hour" of whole numbers tells no minutes.
+      if (plain_[i] == "hour" && look(i).whole) continue;
+      // 000000 in every row of daily bars says nothing.
+      const bool midnight = look(i).constant && sample_.size() > 1 &&
+                            sample_.at(0, i).find_first_not_of("0: ") == std::string_view::npos;
+      if (midnight) {
+        use(i);
+      } else {
+        out_.clock = use(i);
+      }
+      return;
     }
   }
 
   void find_layout() {
     out_.layout = options_.layout;
     const bool automatic = out_.layout == Layout::automatic;
-    const bool bars = std::ranges::all_of(kBars, [&](std::string_view name) {
-      return std::ranges::find(header_, name, plain) != header_.end();
-    });
+    const bool bars = std::ranges::all_of(
+        bar_words(), [&](std::string_view name) { return bar_column(name).has_value(); });
     if (automatic && bars) out_.layout = Layout::bars;
-    if (!out_.id && out_.layout != Layout::wide) {
-      out_.id = find_named(kId);
-      if (out_.id) use(*out_.id);
+    if (out_.ids.empty() && out_.layout != Layout::wide) find_ids();
+    if (out_.layout == Layout::long_format && out_.ids.empty()) {
+      fail_missing("there is no id column");
     }
-    if (out_.layout == Layout::long_format && !out_.id) fail_missing("there is no id column");
     if (out_.layout == Layout::automatic) {
-      out_.layout = out_.id ? Layout::long_format : Layout::wide;
+      out_.layout = out_.ids.empty() ? Layout::wide : Layout::long_format;
     }
+  }
+
+  /// By its name, or by its first letter beside the other three.
+  std::optional<std::size_t> bar_column(std::string_view word) const {
+    const auto whole = std::ranges::find(plain_, word);
+    if (whole != plain_.end()) return static_cast<std::size_t>(whole - plain_.begin());
+    if (word == "close") {
+      for (const std::string_view other : {"close/last", "closelast", "price", "last"}) {
+        const auto at = std::ranges::find(plain_, other);
+        if (at != plain_.end()) return static_cast<std::size_t>(at - plain_.begin());
+      }
+    }
+    const auto letter = std::ranges::find(plain_, word.substr(0, 1));
+    if (letter == plain_.end()) return std::nullopt;
+    return static_cast<std::size_t>(letter - plain_.begin());
+  }
+
+  void find_ids() {
+    if (const auto id = find_named(id_words())) {
+      if (!look(*id).counting || plain_[*id] != "id") {
+        out_.ids.push_back(use(*id));
+        return;
+      }
+      leave_out(*id, "it numbers the rows");
+    }
+    const bool automatic = options_.layout == Layout::automatic;
+    for (std::size_t i = 0; automatic && i < header_.size(); ++i) {
+      if (!used_[i] && is_group_word(plain_[i]) && may_be_id(i)) out_.ids.push_back(i);
+    }
+    if (automatic || out_.ids.empty()) find_ids_of_repeated_times();
+    if (out_.ids.empty() || free_numbers() == 0) {
+      out_.ids.clear();
+      return;
+    }
+    std::string names;
+    for (const std::size_t i : out_.ids) {
+      use(i);
+      names += (names.empty() ? "" : ", ") + quote(header_[i]);
+    }
+    out_.warnings.push_back(fmt::format("series are told apart by {}", names));
+  }
+
+  bool may_be_id(std::size_t column) {
+    const Look& one = look(column);
+    if (one.empty || one.dates || one.clocks) return false;
+    if (one.text) return one.repeating || one.constant || sample_.size() < kRowsForRule;
+    if (!one.whole || sample_.size() < kRowsForRule / 2) return false;
+    return one.constant ? !stays(column) : one.repeating;
+  }
+
+  /// A column that has one value in the first rows has no other one below.
+  bool stays(std::size_t column) const {
+    if (sample_.size() < Sample::kMaxRows) return true;
+    const std::string first(sample_.at(0, column));
+    try {
+      for (CsvReader csv = csv_; csv.next();) {
+        if (column < csv.size() && csv[column] != first) return false;
+      }
+    } catch (const Error&) {
+      // Whoever reads the rows meets it again.
+    }
+    return true;
+  }
+
+  /// Columns left that hold numbers and are no ids.
+  std::size_t free_numbers() {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < header_.size(); ++i) {
+      const bool id = std::ranges::find(out_.ids, i) != out_.ids.end();
+      count += !used_[i] && !id && !look(i).text && !header_[i].empty() ? 1 : 0;
+    }
+    return count + out_.values.size();
+  }
+
+  /// Where times repeat, the column of words by which they no longer do, else all of them.
+  void find_ids_of_repeated_times() {
+    if (!out_.timestamp || !repeats(out_.ids)) return;
+    std::vector<std::size_t> all = out_.ids;
+    std::vector<std::size_t> words;
+    for (std::size_t i = 0; i < header_.size(); ++i) {
+      const bool id = std::ranges::find(out_.ids, i) != out_.ids.end();
+      if (used_[i] || id || !look(i).text || look(i).dates || !look(i).repeating) continue;
+      words.push_back(i);
+      all.push_back(i);
+    }
+    for (const std::size_t one : words) {
+      std::vector<std::size_t> more = out_.ids;
+      more.push_back(one);
+      if (repeats(more)) continue;
+      out_.ids = std::move(more);
+      return;
+    }
+    if (words.size() > 1 && !repeats(all)) out_.ids = std::move(all);
+  }
+
+  bool repeats(const std::vector<std::size_t>& more) const {
+    std::set<std::string> seen;
+    for (std::size_t row = 0; row < sample_.size(); ++row) {
+      std::string key(sample_.at(row, *out_.timestamp));
+      if (out_.clock) key.append(" ").append(sample_.at(row, *out_.clock));
+      for (const std::size_t column : more) key.append("\n").append(sample_.at(row, column));
+      if (!seen.insert(std::move(key)).second) return true;
+    }
+    return false;
   }
 
   void find_covariates() {
@@ -155,44 +314,87 @@ class Finder {
     }
   }
 
+  void leave_out(std::size_t column, std::string why) {
+    out_.left_out.push_back({use(column), std::move(why)});
+  }
+
   void find_values() {
     if (take_ == Take::targets && out_.layout == Layout::bars) {
-      out_.values.push_back(use(require("close")));
+      const auto close = bar_column("close");
+      out_.values.push_back(use(close ? *close : require("close")));
       return;
     }
     if (take_ == Take::targets && out_.layout == Layout::long_format) {
-      if (const auto value = find_named(kValue)) {
+      if (const auto value = find_named(value_words())) {
         out_.values.push_back(use(*value));
         return;
       }
     }
-    std::optional<std::size_t> text;
+    std::vector<Columns::LeftOut> kept_out;
     for (std::size_t i = 0; i < header_.size(); ++i) {
       if (used_[i] || header_[i].empty()) continue;
-      if (is_text(i)) {
-        text = text.value_or(i);
-        out_.warnings.push_back(
-            fmt::format("column {} holds no numbers and is left out", quote(header_[i])));
-      } else {
+      const std::string_view why = why_not(i);
+      if (why.empty()) {
         out_.values.push_back(use(i));
+      } else {
+        kept_out.push_back({i, std::string(why)});
       }
     }
+    // A table with nothing else is forecast all the same: of dates, words and ids nothing is.
+    if (out_.values.empty() && take_ == Take::targets) {
+      for (auto at = kept_out.begin(); at != kept_out.end();) {
+        const Look& one = look(at->column);
+        const bool number = !one.text && !one.dates && !is_date_column(at->column);
+        if (number) out_.values.push_back(use(at->column));
+        at = number ? kept_out.erase(at) : at + 1;
+      }
+    }
+    for (Columns::LeftOut& one : kept_out) {
+      out_.warnings.push_back(
+          fmt::format("column {} {} and is left out", quote(header_[one.column]), one.why));
+      out_.left_out.push_back(std::move(one));
+    }
     if (!out_.values.empty()) return;
-    if (!text) {
+    const auto words = std::ranges::find_if(
+        out_.left_out, [&](const Columns::LeftOut& one) { return look(one.column).text; });
+    if (words == out_.left_out.end() || sample_.size() == 0) {
       fail_missing(
           "there is no column left for values",
           out_.covariates.empty() ? "" : "the others are covariates; name the value columns");
     }
-    first_.fail("not_a_number",
-                fmt::format("{} in column {}", quote(first_[*text]), quote(header_[*text])),
-                first_.place(*text));
+    csv_.fail("not_a_number",
+              fmt::format("{} in column {}", quote(sample_.at(0, words->column)),
+                          quote(header_[words->column])),
+              sample_.place(words->column));
   }
 
-  /// Text that starts like a number was meant to be one; its reader will say what is wrong with it.
-  bool is_text(std::size_t column) const {
-    const std::string_view field = first_[column];
-    if (parse_number(field).kind != NumberKind::not_a_number) return false;
-    return !starts_like_number(field) || looks_like_time(field);
+  bool is_date_column(std::size_t column) {
+    const Look& one = look(column);
+    const std::string& plain = plain_[column];
+    if (one.dates) return true;
+    return one.likely_epochs || (sounds_like_time(plain) && !one.constant &&
+                                 (one.day_numbers || one.epochs || one.clocks));
+  }
+
+  /// Why a column of the table is no value; empty: it is one.
+  std::string_view why_not(std::size_t column) {
+    const Look& one = look(column);
+    const std::string& plain = plain_[column];
+    if (one.text || one.dates) return "holds no numbers";
+    if (is_date_column(column)) return "holds dates";
+    if (take_ == Take::covariates || options_.layout == Layout::wide) return {};
+    const bool times = out_.timestamp || !out_.date_parts.empty();
+    if (times && one.whole && is_calendar_word(plain)) return "is a part of the date";
+    if (one.counting && std::ranges::find(value_words(), plain) == value_words().end()) {
+      return "numbers the rows";
+    }
+    if (one.flags && sample_.size() >= kRowsForRule && is_flag_word(plain)) {
+      return "says yes or no, which is known ahead (--future takes it),";
+    }
+    if (one.constant && one.whole && sample_.size() >= kRowsForRule && is_group_word(plain)) {
+      return "is an id that never changes";
+    }
+    return {};
   }
 
   void check_names() const {
@@ -205,19 +407,22 @@ class Finder {
   }
 
   const std::vector<std::string>& header_;
-  const CsvReader& first_;
+  const Sample& sample_;
+  const CsvReader& csv_;
   const CsvOptions& options_;
   Take take_;
+  std::vector<std::string> plain_;
   std::unordered_map<std::string_view, std::vector<std::size_t>> by_name_;
   std::vector<bool> used_;
+  std::vector<std::optional<Look>> looks_;
   Columns out_;
 };
 
 }  // namespace
 
-Columns find_columns(const std::vector<std::string>& header, const CsvReader& first,
-                     const CsvOptions& options, Take take) {
-  return Finder(header, first, options, take).find();
+Columns find_columns(const std::vector<std::string>& header, const Sample& sample,
+                     const CsvReader& csv, const CsvOptions& options, Take take) {
+  return Finder(header, sample, csv, options, take).find();
 }
 
 }  // namespace toto::data

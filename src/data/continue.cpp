@@ -2,9 +2,12 @@
 // The timestamps of the forecast.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "core/json.h"
 #include "data/calendar.h"
 #include "data/interval.h"
+#include "data/zone.h"
 #include "toto/tools/data.hpp"
 
 namespace toto::data {
@@ -48,9 +51,16 @@ std::vector<std::int64_t> future_times(const TimeSeries& series, std::size_t hor
                     describe(series.interval), format_time(series.times.back(), series.style)),
         "series " + quote(series.id), "shorten the horizon");
   }
+  // By the hour time runs on evenly; days, months and weeks begin by the clock on the wall.
+  const bool by_the_wall =
+      !series.style.timezone.empty() &&
+      (series.interval.unit != Interval::Unit::milliseconds || series.interval.count % kDayMs == 0);
+  std::optional<Zone> zone;
+  if (by_the_wall) zone.emplace(series.style.timezone);
   std::vector<std::int64_t> times(horizon);
   for (std::size_t i = 0; i < horizon; ++i) {
-    times[i] = advance(from, series.interval, static_cast<std::int64_t>(i + 1)) - offset;
+    const std::int64_t local = advance(from, series.interval, static_cast<std::int64_t>(i + 1));
+    times[i] = zone ? zone->instants_of(local).first : local - offset;
   }
   return times;
 }

@@ -101,7 +101,8 @@ class Joiner {
     std::vector<std::size_t> rows(times.size(), kNoRow);
     const bool wall = by_the_wall(series);
     const auto key_of = [&](std::size_t row) {
-      return group.times[row] + (wall ? group.offsets[row] * std::int64_t{60'000} : 0);
+      const bool shifted = wall && !group.offsets.empty();
+      return group.times[row] + (shifted ? group.offsets[row] * std::int64_t{60'000} : 0);
     };
     const std::int64_t offset = wall ? series.style.zone_offset_minutes * std::int64_t{60'000} : 0;
     std::size_t row = 0;
@@ -175,7 +176,11 @@ CovariateTable read_covariates(std::istream& in, std::string_view name, const Cs
   own.timestamp = options.timestamp;
   own.id = options.id;
   own.values = options.values;
-  Table table = read_table(in, name, own, Take::covariates);
+  own.duplicates = options.duplicates;
+  own.date_format = options.date_format;
+  own.timezone = options.timezone;
+  own.decimal = options.decimal;
+  Table table = read_any_table(read_text(in, name), own, Take::covariates);
   CovariateTable out;
   out.name = std::move(table.name);
   out.columns = std::move(table.columns);

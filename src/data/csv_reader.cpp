@@ -3,150 +3,134 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <istream>
+#include <algorithm>
 #include <utility>
 
 namespace toto::data {
-namespace {
 
-// Bytes read at a time. Of the first record, this much decides the delimiter.
-constexpr std::size_t kBuffer = std::size_t{1} << 16;
+CsvReader::CsvReader(std::string_view text, std::string name, const Dialect& dialect)
+    : text_(text),
+      name_(std::move(name)),
+      at_(text.data() + dialect.begin),
+      stop_(text.data() + text.size()),
+      begin_(at_),
+      end_(at_),
+      line_(dialect.line),
+      here_(dialect.line),
+      delimiter_(dialect.delimiter) {}
 
-}  // namespace
-
-CsvReader::CsvReader(std::istream& in, std::string name) : in_(&in), name_(std::move(name)) {
-  fill();
-  if (buffer_.starts_with("\xFF\xFE") || buffer_.starts_with("\xFE\xFF")) {
-    fail("encoding", "the file is UTF-16", here_, "save it as UTF-8");
-  }
-  if (buffer_.starts_with("\xEF\xBB\xBF")) at_ = 3;
-  sniff_delimiter();
-}
-
-bool CsvReader::fill() {
-  buffer_.resize(kBuffer);
-  in_->read(buffer_.data(), static_cast<std::streamsize>(kBuffer));
-  buffer_.resize(static_cast<std::size_t>(in_->gcount()));
-  at_ = 0;
-  if (in_->bad()) throw Error(ExitStatus::io, "read_failed", "reading failed", name_);
-  return !buffer_.empty();
-}
-
-void CsvReader::sniff_delimiter() {
-  std::array<std::size_t, 3> counts{};
-  constexpr std::string_view kDelimiters = ",;\t";
-  bool quoted = false;
-  std::size_t i = buffer_.find_first_not_of("\r\n", at_);
-  for (; i < buffer_.size(); ++i) {
-    const char c = buffer_[i];
-    if (c == '"') quoted = !quoted;
-    if (quoted) continue;
-    if (c == '\n' || c == '\r') break;
-    if (const std::size_t k = kDelimiters.find(c); k != kDelimiters.npos) ++counts[k];
-  }
-  std::size_t best = 0;
-  for (std::size_t k = 1; k < counts.size(); ++k) {
-    if (counts[k] > counts[best]) best = k;
-  }
-  delimiter_ = kDelimiters[best];
-}
+CsvReader::CsvReader(std::string_view text, std::string name)
+    : CsvReader(text, std::move(name), sniff(text)) {}
 
 bool CsvReader::skip_line_end() {
-  if (peek() != '\r' && peek() != '\n') return false;
-  const bool carriage_return = peek() == '\r';
-  step();
-  if (carriage_return && !at_end() && peek() == '\n') step();
-  here_ = {here_.line + 1, 1};
+  if (*at_ != '\r' && *at_ != '\n') return false;
+  const bool carriage_return = *at_ == '\r';
+  ++at_;
+  if (carriage_return && !at_end() && *at_ == '\n') ++at_;
+  ++here_;
   return true;
 }
 
 bool CsvReader::next() {
-  text_.clear();
   fields_.clear();
+  starts_.clear();
+  if (!copies_.empty()) copies_.clear();
   do {
     if (at_end()) return false;
   } while (skip_line_end());
 
+  begin_ = at_;
+  line_ = here_;
   while (true) {
     if (fields_.size() == kMaxColumns) {
-      fail("too_many_columns", fmt::format("a record has more than {} fields", kMaxColumns), here_);
+      fail("too_many_columns", fmt::format("a record has more than {} fields", kMaxColumns),
+           place_of(at_));
     }
-    fields_.push_back({text_.size(), 0, here_});
-    read_field();
-    fields_.back().size = text_.size() - fields_.back().begin;
-    end_ = here_;
+    starts_.push_back(at_);
+    if (!at_end() && *at_ == '"') {
+      read_quoted();
+    } else {
+      read_plain();
+    }
+    end_ = at_;
     if (at_end() || skip_line_end()) return true;
-    step();  // the delimiter
-  }
-}
-
-void CsvReader::read_field() {
-  if (at_end()) return;
-  if (peek() == '"') {
-    read_quoted();
-  } else {
-    read_plain();
+    ++at_;  // the delimiter
   }
 }
 
 void CsvReader::read_plain() {
-  const std::size_t begin = text_.size();
-  while (!at_end()) {
-    std::size_t stop = at_;
-    while (stop < buffer_.size()) {
-      const char c = buffer_[stop];
-      if (c == delimiter_ || c == '\n' || c == '\r' || c == '\0') break;
-      ++stop;
-    }
-    text_.append(buffer_, at_, stop - at_);
-    here_.column += stop - at_;
-    at_ = stop;
-    if (text_.size() - begin > kMaxField) {
-      fail("field_too_large", "a field has more than 1 MiB", fields_.back().place);
-    }
-    if (stop < buffer_.size()) break;
-  }
-  if (!at_end() && peek() == '\0') fail_nul();
+  const char* const first = at_;
+  const char* at = at_;
+  while (at != stop_ && *at != delimiter_ && *at != '\n' && *at != '\r' && *at != '\0') ++at;
+  at_ = at;
+  const auto size = static_cast<std::size_t>(at - first);
+  if (size > kMaxField) fail("field_too_large", "a field has more than 1 MiB", place_of(first));
+  if (at != stop_ && *at == '\0') fail_nul();
+  fields_.emplace_back(first, size);
 }
 
 void CsvReader::read_quoted() {
-  const std::size_t begin = text_.size();
-  const Place opened = here_;
-  step();
+  const char* const opened = at_++;
+  const char* const first = at_;
+  bool doubled = false;
+  std::size_t lines = 0;
   while (true) {
-    if (at_end()) fail("unclosed_quote", "the file ends inside a quoted field", opened);
-    const char c = peek();
+    if (at_end()) {
+      fail("unclosed_quote",
+           static_cast<std::size_t>(at_ - first) > kMaxField
+               ? "no closing quote within 1 MiB"
+               : "the file ends inside a quoted field",
+           place_of(opened));
+    }
+    const char c = *at_;
     if (c == '\0') fail_nul();
     if (c == '"') {
-      step();
-      if (at_end() || peek() != '"') break;
-    }
-    text_.push_back(c);
-    if (text_.size() - begin > kMaxField) {
-      fail("unclosed_quote", "no closing quote within 1 MiB", opened);
-    }
-    if (c == '\n') {
+      if (at_ + 1 == stop_ || at_[1] != '"') break;
+      doubled = true;
       ++at_;
-      here_ = {here_.line + 1, 1};
-    } else {
-      step();
     }
+    if (static_cast<std::size_t>(at_ - first) >= kMaxField) {
+      fail("unclosed_quote", "no closing quote within 1 MiB", place_of(opened));
+    }
+    lines += c == '\n' ? 1 : 0;
+    ++at_;
   }
-  if (!at_end() && peek() != delimiter_ && peek() != '\n' && peek() != '\r') {
-    fail("invalid_quote", "text follows the closing quote", here_,
+  const std::string_view inside(first, static_cast<std::size_t>(at_ - first));
+  ++at_;
+  if (!at_end() && *at_ != delimiter_ && *at_ != '\n' && *at_ != '\r') {
+    fail("invalid_quote", "text follows the closing quote", place_of(at_),
          "a quote inside a quoted field is written twice");
   }
+  here_ += lines;
+  if (!doubled) {
+    fields_.push_back(inside);
+    return;
+  }
+  std::string& copy = copies_.emplace_back();
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    copy.push_back(inside[i]);
+    if (inside[i] == '"') ++i;
+  }
+  fields_.emplace_back(copy);
+}
+
+Place CsvReader::place_of(const char* at) const {
+  const auto lines = static_cast<std::size_t>(std::count(begin_, at, '\n'));
+  const char* from = at;
+  while (from != begin_ && from[-1] != '\n') --from;
+  return {line_ + lines, static_cast<std::size_t>(at - from) + 1};
 }
 
 void CsvReader::fail_nul() const {
-  fail("encoding", "a NUL byte: the file is not text, or UTF-16", here_, "save it as UTF-8");
+  fail("encoding", "a NUL byte: the file is not text, or UTF-16", place_of(at_),
+       "save it as UTF-8");
 }
 
 void CsvReader::fail(std::string_view code, std::string_view message, Place place,
                      std::string_view remedy) const {
-  throw Error(ExitStatus::bad_data, code, message,
-              fmt::format("{}:{}:{}", name_, place.line, place.column), remedy);
+  const std::string where = rows_ ? fmt::format("{}: row {}", name_, place.line)
+                                  : fmt::format("{}:{}:{}", name_, place.line, place.column);
+  throw Error(ExitStatus::bad_data, code, message, where, remedy);
 }
 
 }  // namespace toto::data

@@ -6,6 +6,8 @@
 #include <iterator>
 
 #include "data/calendar.h"
+#include "data/pattern.h"
+#include "data/zone.h"
 #include "toto/tools/data.hpp"
 
 namespace toto::data {
@@ -40,7 +42,12 @@ std::string zone_text(const TimeStyle& style) {
 }
 
 std::string format_calendar(std::int64_t time, const TimeStyle& style) {
-  const std::int64_t local = time + style.zone_offset_minutes * std::int64_t{60'000};
+  const int offset =
+      style.timezone.empty() ? style.zone_offset_minutes : Zone(style.timezone).offset_at(time);
+  const std::int64_t local = time + offset * std::int64_t{60'000};
+  if (!style.pattern.empty()) {
+    return write_pattern(local, style.pattern, style.fraction_digits, offset);
+  }
   const std::chrono::year_month_day date = date_of(floor_div(local, kDayMs));
   const int year = static_cast<int>(date.year());
   std::string text = fmt::format("{:04}", year);
@@ -108,6 +115,30 @@ std::string format_time(std::int64_t time, const TimeStyle& style) {
     default:
       return format_calendar(time, style);
   }
+}
+
+std::string describe(const TimeStyle& style) {
+  if (!style.pattern.empty()) return style.pattern;
+  const bool compact = style.date_separator == '\0';
+  switch (style.form) {
+    case TimeStyle::Form::index:
+      return "row number";
+    case TimeStyle::Form::year:
+      return "year";
+    case TimeStyle::Form::month:
+      return compact ? "YYYYMM" : fmt::format("YYYY{0}MM", style.date_separator);
+    case TimeStyle::Form::date:
+      return compact ? "YYYYMMDD" : fmt::format("YYYY{0}MM{0}DD", style.date_separator);
+    case TimeStyle::Form::datetime:
+      break;
+    case TimeStyle::Form::epoch:
+      return style.epoch_decimals == 0   ? "epoch in seconds"
+             : style.epoch_decimals == 3 ? "epoch in milliseconds"
+             : style.epoch_decimals == 6 ? "epoch in microseconds"
+                                         : "epoch in nanoseconds";
+  }
+  return fmt::format("YYYY{0}MM{0}DD{1}hh:mm{2}{3}", style.date_separator, style.time_separator,
+                     style.seconds ? ":ss" : "", zone_text(style));
 }
 
 std::string describe(const Interval& interval) {

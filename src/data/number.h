@@ -8,14 +8,15 @@ namespace toto::data {
 
 enum class NumberKind {
   value,
-  missing,       // empty, -, nan, null, na, n/a, none
+  missing,       // empty, -, --, ., nan, null, nil, na, n/a, #n/a, <na>, none
   not_a_number,  // anything else
   not_finite,    // infinite, or too large for a float
 };
 
 struct Number {
   NumberKind kind;
-  float value;  // NaN unless kind is value
+  float value;         // NaN unless kind is value
+  double exact = 0.0;  // before it was rounded to a float
 };
 
 /// Decimal point, optional sign and exponent, blanks around it; the locale plays no part.

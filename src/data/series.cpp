@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/json.h"
@@ -20,6 +22,11 @@ namespace {
 std::string stem_of(std::string_view name) {
   if (name == "<stdin>") return "stdin";
   name = name.substr(name.rfind('/') + 1);
+  for (const std::string_view packing : {".gz", ".zst"}) {
+    if (name.ends_with(packing) && name.find('.') < name.rfind('.')) {
+      name.remove_suffix(packing.size());
+    }
+  }
   name = name.substr(0, name.rfind('.'));
   const bool usable = !name.empty() && first_invalid_utf8(name) == std::string_view::npos;
   return usable ? std::string(name) : "series";
@@ -30,6 +37,7 @@ class Assembler {
   Assembler(Table table, const CsvOptions& options) : table_(std::move(table)), options_(options) {
     out_.layout = table_.layout;
     out_.warnings = std::move(table_.warnings);
+    out_.reading = std::move(table_.reading);
     targets_ = table_.columns.size() - table_.covariates;
   }
 
@@ -78,7 +86,9 @@ class Assembler {
     if (!table_.has_ids && table_.layout != Layout::bars && !options_.joint) {
       return table_.columns[column];
     }
-    std::string id = table_.has_ids ? group.id : stem_of(table_.name);
+    std::string id = table_.has_ids           ? group.id
+                     : !table_.symbol.empty() ? table_.symbol
+                                              : stem_of(table_.name);
     if (!options_.joint && targets_ > 1) id.append("/").append(table_.columns[column]);
     return id;
   }
@@ -91,6 +101,8 @@ class Assembler {
     series.style = context.style;
     series.interval = context.interval;
     series.steps = context.rows.size();
+    series.cut = context.begin;
+    series.repeated_rows = group.repeated;
     series.values.reserve((count + table_.covariates) * series.steps);
     series.mask.reserve(series.values.capacity());
     series.times = context.times;
@@ -171,16 +183,32 @@ class Assembler {
 
 }  // namespace
 
-Dataset read_csv(std::istream& in, std::string_view name, const CsvOptions& options) {
+void tell_apart(std::vector<TimeSeries>& series, const std::vector<std::string>& files) {
+  std::unordered_map<std::string, std::string_view> first;  // the table of each id
+  std::unordered_set<std::string> shared;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    const auto [at, fresh] = first.emplace(series[i].id, files[i]);
+    if (!fresh && at->second != files[i]) shared.insert(series[i].id);
+  }
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    const std::string stem = stem_of(files[i]);
+    if (shared.contains(series[i].id) && stem != series[i].id) series[i].id.insert(0, stem + "/");
+  }
+}
+
+Dataset read_csv(const Text& text, const CsvOptions& options) {
   if (options.context == 0) {
     throw Error(ExitStatus::usage, "invalid_context", "the context must be at least 1 step");
   }
-  return Assembler(read_table(in, name, options, Take::targets), options).assemble();
+  return Assembler(read_any_table(text, options, Take::targets), options).assemble();
+}
+
+Dataset read_csv(std::istream& in, std::string_view name, const CsvOptions& options) {
+  return read_csv(read_text(in, name), options);
 }
 
 Dataset read_csv(const std::string& path, const CsvOptions& options) {
-  Input input(path);
-  return read_csv(input.stream(), input.name(), options);
+  return read_csv(read_text(path), options);
 }
 
 }  // namespace toto::data

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CSV file as rows grouped by series: columns found, fields parsed, order checked, nothing
-// filled.
+// A table as rows grouped by series: columns found, fields parsed, rows in order, nothing filled.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +12,23 @@
 
 #include "core/descriptor.h"
 #include "data/columns.h"
+#include "data/text.h"
 #include "toto/tools/data.hpp"
 
 namespace toto::data {
 
-/// The rows of one id, in the order of the file, which is that of time.
+/// The rows of one id, in the order of time.
 struct RowGroup {
   std::string id;                     // empty without an id column
   std::vector<std::int64_t> times;    // [rows] as TimeSeries has them
-  std::vector<std::int16_t> offsets;  // [rows] minutes east of UTC
+  std::vector<std::int16_t> offsets;  // [rows] minutes east of UTC; empty: 0 throughout the table
   std::vector<float> values;          // [rows][columns]; NaN = missing
-  std::size_t last_line = 0;
+  std::size_t repeated = 0;           // rows that were the same as another one, and dropped
 };
 
 struct Table {
   std::string name;
+  std::string symbol;  // of the only series, where the header says it
   Layout layout = Layout::wide;
   bool has_ids = false;
   std::vector<std::string> columns;  // values, then covariates
@@ -35,10 +36,13 @@ struct Table {
   std::vector<RowGroup> groups;  // in order of appearance; at least one, none without rows
   TimeStyle style;
   std::vector<std::string> warnings;
+  Reading reading;
 };
 
-/// Reads it whole; errors as for read_csv.
-Table read_table(std::istream& in, std::string_view name, const CsvOptions& options, Take take);
+/// A text of any format. Errors as for read_csv.
+Table read_any_table(const Text& text, const CsvOptions& options, Take take);
+/// A CSV text.
+Table read_table(const Text& text, const CsvOptions& options, Take take);
 
 /// A file open for reading, or standard input for "-". Reading throws Error read_failed (74).
 class Input {

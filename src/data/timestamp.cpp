@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "data/calendar.h"
 #include "data/number.h"
+#include "data/pattern.h"
 
 namespace toto::data {
 namespace {
@@ -142,12 +144,35 @@ std::optional<Calendar> parse_calendar(std::string_view text) {
 
 bool looks_like_time(std::string_view text) {
   text = trim(text);
-  return !all_digits(text) && parse_calendar(text).has_value();
+  if (all_digits(text)) return false;
+  return parse_calendar(text).has_value() || !guess_patterns(text).empty();
+}
+
+bool looks_like_clock(std::string_view text) {
+  text = trim(text);
+  if (text.find(':') == text.npos || text.size() > 16) return false;
+  return looks_like_time("2000-01-01 " + std::string(text));
+}
+
+TimeReader::TimeReader(const std::string& format, const std::string& zone_name) {
+  if (format == "dmy" || format == "mdy" || format == "ymd") {
+    order_ = format;
+  } else if (!format.empty()) {
+    check_pattern(format);
+    patterns_ = {format};
+    text_ = Text::pattern;
+    style_.form = form_of(format);
+    style_.pattern = format;
+  }
+  if (!zone_name.empty()) zone_.emplace(zone_name);
+  style_.timezone = zone_name;
 }
 
 bool TimeReader::settle(std::string_view text) {
   if (const std::optional<Calendar> calendar = parse_calendar(text)) {
+    const std::string zone_name = style_.timezone;
     style_ = calendar->style;
+    if (style_.zone == TimeStyle::Zone::none) style_.timezone = zone_name;
     text_ = style_.form == TimeStyle::Form::month  ? Text::month
             : style_.form == TimeStyle::Form::date ? Text::date
                                                    : Text::datetime;
@@ -157,9 +182,24 @@ bool TimeReader::settle(std::string_view text) {
     text_ = Text::epoch_fraction;
     return true;
   }
+  if (settle_pattern(text)) return true;
   style_ = {};
   if (!read_integer(text)) return false;
   text_ = Text::integer;
+  return true;
+}
+
+bool TimeReader::settle_pattern(std::string_view text) {
+  std::vector<std::string> patterns = guess_patterns(text);
+  if (!order_.empty() && patterns.size() > 1) {
+    patterns = {order_ == "mdy" ? patterns[1] : patterns[0]};
+  }
+  if (patterns.empty()) return false;
+  patterns_ = std::move(patterns);
+  text_ = Text::pattern;
+  style_.fraction_digits = 0;
+  style_.form = form_of(patterns_.front());
+  style_.pattern = patterns_.front();
   return true;
 }
 
@@ -168,7 +208,39 @@ std::optional<Timestamp> TimeReader::read(std::string_view text) {
   if (text_ == Text::unknown && !settle(text)) return std::nullopt;
   if (text_ == Text::integer) return read_integer(text);
   if (text_ == Text::epoch_fraction) return read_epoch_fraction(text);
+  if (text_ == Text::pattern) return read_by_pattern(text);
   return read_calendar(text);
+}
+
+std::optional<Timestamp> TimeReader::read_by_pattern(std::string_view text) {
+  std::optional<PatternTime> found = read_pattern(text, patterns_.front());
+  if (ambiguous()) {
+    const std::optional<PatternTime> other = read_pattern(text, patterns_[1]);
+    if (!found && other) {
+      patterns_.erase(patterns_.begin());
+      style_.pattern = patterns_.front();
+      found = other;
+    } else if (found && !other) {
+      patterns_.pop_back();
+    }
+  }
+  if (!found) return std::nullopt;
+  style_.fraction_digits = std::max(style_.fraction_digits, found->fraction_digits);
+  const std::string& pattern = patterns_.front();
+  if (found->zoned || pattern.find("UTC") != pattern.npos || pattern.find("GMT") != pattern.npos) {
+    style_.timezone.clear();
+    style_.zone_offset_minutes = found->offset_minutes;
+    return Timestamp{found->local - found->offset_minutes * std::int64_t{60'000},
+                     static_cast<std::int16_t>(found->offset_minutes)};
+  }
+  return in_zone(found->local);
+}
+
+Timestamp TimeReader::in_zone(std::int64_t local) const {
+  if (!zone_) return {local, 0};
+  const Zone::Instants at = zone_->instants_of(local);
+  return {at.first, static_cast<std::int16_t>((local - at.first) / 60'000),
+          static_cast<std::int16_t>((at.last - at.first) / 60'000)};
 }
 
 // Tables written by way of floating point have 1700.0 for 1700.
@@ -213,6 +285,7 @@ std::optional<Timestamp> TimeReader::read_calendar(std::string_view text) {
   style_.seconds = style_.seconds || style.seconds;
   style_.fraction_digits = std::max(style_.fraction_digits, style.fraction_digits);
   style_.zone_offset_minutes = style.zone_offset_minutes;
+  if (style.zone == TimeStyle::Zone::none) return in_zone(calendar->local);
   return Timestamp{calendar->local - style.zone_offset_minutes * std::int64_t{60'000},
                    static_cast<std::int16_t>(style.zone_offset_minutes)};
 }
@@ -229,11 +302,13 @@ std::string_view TimeReader::expected() const {
       return "a date written as in the first row";
     case Text::datetime:
       return "a date and time written as in the first row, zone included";
+    case Text::pattern:
+      return "a time written as in the first row, or --date-format";
     case Text::unknown:
       break;
   }
   return "YYYY-MM-DD, YYYY-MM-DD hh:mm:ss (also with T and a zone), YYYY-MM, YYYYMMDD, a year, an "
-         "epoch, or a row number";
+         "epoch, a row number, DD/MM/YYYY, Jan 1949, 1960Q1, 2018-W01, or --date-format";
 }
 
 void TimeReader::finish(std::int64_t lowest, std::int64_t highest) {

@@ -61,8 +61,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"NulByte", "encoding", then(std::string("2024-03-05,1\0,2\n", 16)), "in.csv:66"},
         Case{"DuplicateTimestamp", "duplicate_timestamp",
              "date,y\n2024-01-01,1\n2024-01-02,2\n2024-01-02,3\n", "in.csv:4"},
-        Case{"BackwardTimestamp", "backward_timestamp",
-             "date,y\n2024-01-01,1\n2024-01-03,2\n2024-01-02,3\n", "in.csv:4"}),
+        Case{"DayOrMonth", "ambiguous_timestamp", "date,y\n01/02/2024,1\n01/03/2024,2\n",
+             "in.csv:2:1", "--date-format"},
+        Case{"DecimalUnclear", "ambiguous_number", "date;y\n2024-01-01;1,500\n2024-01-02;1,600\n",
+             "in.csv:2:12", "--decimal"},
+        Case{"Parquet", "unsupported_format", "PAR1\x15\x04", "in.csv", "Parquet"},
+        Case{"CutOffGzip", "damaged_archive", "\x1F\x8B\x08", "in.csv", "gzip"},
+        Case{"BrokenJson", "invalid_json", "[{\"t\": 1,", "in.csv", "byte"}),
     [](const auto& it) { return it.param.name; });
 
 TEST_F(Csv, MissingValuesAreMissing) {

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <streambuf>
 
+#include "data/text.h"
+
 namespace toto::data {
 namespace {
 
@@ -16,7 +18,8 @@ using Records = std::vector<std::vector<std::string>>;
 
 Records records_of(const std::string& text) {
   std::istringstream in(text);
-  CsvReader csv(in, "t.csv");
+  const Text read = read_text(in, "t.csv");
+  CsvReader csv(read.view(), "t.csv");
   Records records;
   while (csv.next()) {
     records.emplace_back();
@@ -63,8 +66,8 @@ TEST(CsvReader, TakesQuotes) {
 }
 
 TEST(CsvReader, KnowsWhereItIs) {
-  std::istringstream in("a,b\n\"x\ny\",22,z\n3,4");
-  CsvReader csv(in, "t.csv");
+  const std::string text = "a,b\n\"x\ny\",22,z\n3,4";
+  CsvReader csv(text, "t.csv");
   csv.next();
   csv.next();
   EXPECT_EQ(csv.place(0).line, 2U);
@@ -123,7 +126,8 @@ class Endless : public std::streambuf {
 TEST(CsvReader, StopsReadingAtTheLimit) {
   Endless endless;
   std::istream in(&endless);
-  CsvReader csv(in, "t.csv");
+  const Text text = read_text(in, "t.csv");
+  CsvReader csv(text.view(), "t.csv");
   EXPECT_THROW(csv.next(), Error);
   EXPECT_LE(endless.given, 4 * CsvReader::kMaxField);
 }
@@ -153,7 +157,7 @@ TEST(CsvReader, ReportsWhatCannotBeRead) {
   Broken broken;
   std::istream in(&broken);
   try {
-    CsvReader csv(in, "t.csv");
+    (void)read_text(in, "t.csv");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), "read_failed");

@@ -45,8 +45,9 @@ TEST(Number, ReadsWhatIsOne) {
 }
 
 TEST(Number, KnowsMissing) {
-  for (const char* text : {"", " ", "NaN", "nan", "NAN", "null", "NULL", "NA", "na", "N/A", "n/a",
-                           "None", "none", "-", " - "}) {
+  for (const char* text :
+       {"",    " ",    "NaN",  "nan", "NAN", "null", "NULL", "NA",   "na",   "N/A",
+        "n/a", "None", "none", "-",   " - ", "--",   ".",    "#N/A", "<NA>", "nil"}) {
     EXPECT_EQ(parse_number(text).kind, NumberKind::missing) << text;
     EXPECT_TRUE(std::isnan(parse_number(text).value)) << text;
   }
@@ -85,8 +86,7 @@ TEST(Number, RefusesTheRest) {
                            "true",
                            "\xC2\xA0"
                            "1",
-                           "1\n",
-                           "."}) {
+                           "1\n"}) {
     EXPECT_EQ(parse_number(text).kind, NumberKind::not_a_number) << text;
   }
 }

@@ -82,10 +82,11 @@ struct Market {
 };
 
 struct MarketOptions {
-  std::vector<std::string> inputs;   ///< CSV files, and folders whose *.csv are read, by name
+  std::vector<std::string> inputs;  ///< files of tables, and folders whose tables are read, by name
   std::vector<std::string> symbols;  ///< only these; empty: all
   std::vector<std::string> targets;  ///< open, high, low, close, volume in any usual spelling, or
                                      ///< columns; empty: close, else what the layout has
+  data::CsvOptions table;  ///< how tables are read; joint, context and values are chosen here
 };
 
 /// Reads bars (one symbol to a file), long files with a column of symbols, and other tables that

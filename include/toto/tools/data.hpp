@@ -34,16 +34,30 @@ enum class Missing {
   error,   ///< missing_value for the series
 };
 
+/// What becomes of rows that have one time and different values. Rows that are the same in every
+/// column that is read are dropped whatever this says, and a warning counts them.
+enum class Duplicates {
+  error,  ///< duplicate_timestamp
+  last,   ///< the last one in the file stays
+  first,  ///< the first one in the file stays
+  mean,   ///< the mean of what is there, column by column
+};
+
 struct CsvOptions {
   Layout layout = Layout::automatic;
-  std::string timestamp;            ///< column; empty: found by its name, else by its look
-  std::string id;                   ///< column; empty: found by its name. Implies long_format
+  std::string timestamp;        ///< column; empty: found by its name, else by its look
+  std::vector<std::string> id;  ///< columns that tell series apart, joined by "/"; empty: found by
+                                ///< their names and looks. Implies long_format
   std::vector<std::string> values;  ///< columns; empty: `close` of bars; y, value or target in the
                                     ///< long layout; else every column that starts with a number
   std::vector<std::string> covariates;  ///< columns known ahead (see add_future); never values
                                         ///< unless `values` says so. Need not be in this table
   bool joint = false;  ///< the value columns are variates of one series, not series of their own
   Missing missing = Missing::ffill;
+  Duplicates duplicates = Duplicates::error;
+  std::string date_format;  ///< as strftime has it (with %q for quarters), or dmy, mdy or ymd
+  std::string timezone;     ///< of times written without a zone, as in the tz database; empty: UTC
+  char decimal = 0;         ///< '.' or ','; 0: found by its look
   std::size_t context = 4096;        ///< steps kept, the last ones; at least 1
   std::size_t min_observations = 1;  ///< of every variate in the context; the model's patch size
 };
@@ -61,6 +75,8 @@ struct TimeStyle {
   int epoch_decimals = 0;     ///< epoch: 0 seconds, 3 milli-, 6 micro-, 9 nanoseconds
   Zone zone = Zone::none;
   int zone_offset_minutes = 0;  ///< east of UTC; where it changes along a series, the last one
+  std::string pattern = {};   ///< as strftime has it, with %q for quarters; empty: by what is above
+  std::string timezone = {};  ///< of the tz database, for times written without a zone; empty: UTC
 
   friend bool operator==(const TimeStyle&, const TimeStyle&) = default;
 };
@@ -90,6 +106,8 @@ struct TimeSeries {
   std::vector<std::string> variates;     ///< [V] column names
   std::size_t covariates = 0;            ///< E: how many of the V are covariates
   std::size_t steps = 0;                 ///< T
+  std::size_t cut = 0;                   ///< steps before them that the context left out
+  std::size_t repeated_rows = 0;         ///< that were the same as another one, and dropped
   std::vector<float> values;             ///< [V][T] in the user's units, all finite
   std::vector<std::uint8_t> mask;        ///< [V][T] 1 = observed, 0 = filled in
   std::vector<std::int64_t> times;       ///< [T] ms since 1970 UTC; an index: the integer itself
@@ -118,43 +136,84 @@ struct SeriesError {
   Error error;
 };
 
+/// What was understood of a table.
+struct Reading {
+  struct Column {
+    std::string name;
+    std::string role;  ///< time, time of day, date, id, value, covariate, not used, left out
+    std::string note;  ///< its unit or why it was left out; may be empty
+  };
+  std::string file;
+  std::string format = "CSV";  ///< or the kind of JSON
+  std::string compression;     ///< gzip, zstd, or nothing
+  char delimiter = ',';
+  char decimal = '.';
+  bool has_header = true;
+  std::size_t header_line = 1;
+  std::size_t skipped_lines = 0;  ///< before the table
+  std::size_t skipped_rows = 0;   ///< comments and empty rows among the others
+  std::vector<Column> columns;
+  std::string time_format;  ///< ISO 8601, YYYYMMDD, epoch in ms, ..., or a pattern
+  std::string timezone;
+  std::size_t rows = 0;      ///< of data, as they stand in the file
+  std::size_t repeated = 0;  ///< of them that were the same as another one, and dropped
+  std::size_t merged = 0;    ///< of them that --duplicates settled
+  std::string order;         ///< oldest first, newest first, shuffled
+};
+
 struct Dataset {
   std::vector<TimeSeries> series;     ///< in the order in which the table names them
   std::vector<SeriesError> errors;    ///< too_short, no_observations, missing_value
   std::vector<std::string> warnings;  ///< a line each: what was guessed, left out or irregular
   Layout layout = Layout::wide;       ///< as found
+  Reading reading;
 };
 
 /// Reads a table from a stream; `name` is the file name for errors and ids.
 ///
-/// Comma, semicolon or tab, whichever the header has most of; decimal point, whatever the locale;
-/// RFC 4180 quoting; UTF-8 with or without a byte order mark; LF, CRLF or CR. Empty lines are
-/// skipped, and so are columns without a name and, unless asked for, columns of text. Missing
-/// values: an empty field, -, and in any case NaN, null, NA, N/A, None.
+/// Text with fields between commas, semicolons, tabs or bars, whichever most lines agree on, or as
+/// a first line "sep=;" says; JSON (docs/data.md lists its forms); either compressed by gzip or
+/// zstd. RFC 4180 quoting; UTF-8 with or without a byte order mark; LF, CRLF or CR. Lines before
+/// the header, comments (#) and empty rows are passed over, and so are columns without a name and,
+/// unless asked for, columns of text, dates, parts of dates, row numbers and ids that never change.
+/// A table without a header gets names. Missing values: an empty field, -, --, a single point, and
+/// in any case NaN, null, nil, NA, N/A, #N/A, None.
 ///
-/// Timestamps, one form in a column: YYYY-MM-DD, date-times with T or a space, fractions and a
-/// zone, YYYY-MM, the same with slashes, YYYYMMDD, YYYYMM, years, epochs in seconds to nanoseconds,
-/// or an index. Without a timestamp column the rows are numbered from 0. They must increase within
-/// a series. Times are kept to the millisecond.
+/// Numbers have a decimal point or comma and thousands in groups; what a column shows decides, and
+/// where it does not, ambiguous_number. A currency or unit is passed over if all of a column have
+/// the same; K and M count, and units of time, bytes and bits are brought to the first one's.
+///
+/// Timestamps, one form in a column: dates and date-times of ISO 8601 and its relatives, days
+/// first, months first, names of months, quarters, weeks, twelve-hour clocks, YYYYMMDD, years,
+/// epochs in seconds to nanoseconds, or an index; date and time of day may be two columns, and
+/// year, month and day three. Where day and month could be in either order throughout,
+/// ambiguous_timestamp. Without a timestamp column the rows are numbered from 0. Rows may be in any
+/// order. Times are kept to the millisecond.
 ///
 /// A row that is missing in a fixed or monthly step becomes a step of missing values. Rows are
 /// taken as consecutive observations instead: on business days (holidays), when more than half of
 /// the steps would be missing (market hours), and when no step fits; the last two with a warning.
 ///
 /// Throws Error (65, with file:line:column; columns count bytes from 1): no_rows, ragged_row,
-/// not_a_number, not_finite (also beyond float), unclosed_quote and field_too_large (1 MiB),
-/// invalid_quote, too_many_columns (65,536), encoding, duplicate_timestamp, backward_timestamp,
-/// invalid_timestamp, missing_column, duplicate_column, missing_id, no_header; (2) invalid_context;
-/// (74) read_failed.
+/// not_a_number, ambiguous_number, not_finite (also beyond float), unclosed_quote and
+/// field_too_large (1 MiB), invalid_quote, too_many_columns (65,536), encoding, unsupported_format,
+/// damaged_archive, file_too_large (8 GiB of text), duplicate_timestamp, invalid_timestamp,
+/// ambiguous_timestamp, missing_column, duplicate_column, missing_id, no_header; (2)
+/// invalid_context, invalid_date_format, unknown_timezone; (74) read_failed.
 Dataset read_csv(std::istream& in, std::string_view name, const CsvOptions& options = {});
 /// Reads a file, or standard input when `path` is "-". Also throws Error file_not_found (66).
 Dataset read_csv(const std::string& path, const CsvOptions& options = {});
 
+/// Where series of several tables have one id, the tables' names go before it. `files` names the
+/// table of each series.
+void tell_apart(std::vector<TimeSeries>& series, const std::vector<std::string>& files);
+
 /// The last steps of a series, at most `limit`; future covariates stay.
 TimeSeries last_steps(const TimeSeries& series, std::size_t limit);
 
-/// The files that are named, and for a folder the `*.csv` in it, by name. A file need not be there.
-/// Throws Error no_input (66) for a folder without any, read_failed (74).
+/// The files that are named, and for a folder the tables in it, by name: .csv, .tsv, .jsonl and
+/// .ndjson, also with .gz or .zst behind. A file need not be there. Throws Error no_input (66) for
+/// a folder without any, read_failed (74).
 std::vector<std::string> csv_files(const std::vector<std::string>& paths);
 
 /// Covariates known ahead: every column of numbers of a table but its timestamp and id columns.
@@ -212,6 +271,8 @@ std::string format_time(std::int64_t time, const TimeStyle& style);
 
 /// For people: "15 minutes", "business days", "3 months, at their end", "irregular (median 4 s)".
 std::string describe(const Interval& interval);
+/// For people: "YYYY-MM-DD", "epoch in milliseconds", "%d/%m/%Y".
+std::string describe(const TimeStyle& style);
 
 }  // namespace toto::data
 #pragma GCC visibility pop

@@ -7,14 +7,10 @@
 #include <filesystem>
 #include <limits>
 #include <set>
-#include <sstream>
-#include <unordered_set>
 
-#include "core/input_file.h"
 #include "core/json.h"
 #include "data/calendar.h"
-#include "data/csv_reader.h"
-#include "data/number.h"
+#include "data/text.h"
 #include "tools/backtest/column_names.h"
 #include "tools/backtest/data_check.h"
 #include "tools/backtest/trading_hours.h"
@@ -25,71 +21,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 32;
 constexpr std::array<std::string_view, 5> kBarWords = {"open", "high", "low", "close", "volume"};
-
-/// No text has a NUL, and no device or hole in a file ends: told before all of it is in memory.
-void refuse_nul(std::string_view piece, std::size_t offset, const std::string& path) {
-  const std::size_t at = piece.find('\0');
-  if (at == std::string_view::npos) return;
-  throw Error(ExitStatus::bad_data, "encoding",
-              fmt::format("a NUL at byte {}: the file is not text, or UTF-16", offset + at), path,
-              "save it as UTF-8");
-}
-
-std::vector<std::string> header_of(const std::string& text, const std::string& path) {
-  std::istringstream in(text);
-  data::CsvReader csv(in, path);
-  std::vector<std::string> header;
-  if (!csv.next()) return header;
-  for (std::size_t i = 0; i < csv.size(); ++i) header.emplace_back(data::trim(csv[i]));
-  return header;
-}
-
-/// Leaves out lines that have been there before, byte for byte; empty lines in their place keep the
-/// line numbers of messages. The number of lines left out.
-std::size_t drop_repeated_lines(std::string& text) {
-  std::unordered_set<std::string_view> seen;
-  std::string out;
-  std::size_t dropped = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
-    const std::string_view line = std::string_view(text).substr(at, end - at);
-    const std::string_view body = line.substr(0, line.find_last_not_of("\r\n") + 1);
-    if (!body.empty() && !seen.insert(body).second) {
-      ++dropped;
-      out += '\n';
-    } else {
-      out += line;
-    }
-    at = end;
-  }
-  text = std::move(out);
-  return dropped;
-}
 
 class FileReader {
  public:
   FileReader(std::string path, const MarketOptions& options)
-      : path_(std::move(path)), options_(options) {}
+      : path_(std::move(path)), options_(options), csv_(options.table) {}
 
   void read(Market& market) {
-    std::string text = read_text_file(path_, kMaxBytes, ExitStatus::bad_data, refuse_nul);
-    header_ = header_of(text, path_);
+    const data::Text text = data::read_text(path_);
+    header_ = data::column_names(text);
     choose_columns();
-    data::Dataset table;
-    std::size_t repeated = 0;
-    try {
-      table = parse_what_counts(text);
-    } catch (const Error& error) {
-      if (error.code() != "duplicate_timestamp") throw;
-      repeated = drop_repeated_lines(text);
-      if (repeated == 0) throw;
-      table = parse_what_counts(text);
-    }
+    data::Dataset table = parse_what_counts(text);
     for (std::string& warning : table.warnings) market.warnings.push_back(std::move(warning));
     for (data::SeriesError& error : table.errors) market.errors.push_back(std::move(error));
-    for (data::TimeSeries& series : table.series) add(market, std::move(series), repeated);
+    for (data::TimeSeries& series : table.series) add(market, std::move(series));
   }
 
  private:
@@ -98,12 +44,16 @@ class FileReader {
   void choose_columns() {
     csv_.joint = true;
     csv_.context = std::numeric_limits<std::size_t>::max() / 2;
-    if (const auto time = find_column(header_, "timestamp")) csv_.timestamp = header_[*time];
     std::vector<std::string> targets = options_.targets;
     if (targets.empty() && find_column(header_, "close")) targets = {"close"};
     if (targets.empty()) return;  // another table: its own layout says what its values are
     csv_.layout = data::Layout::bars;
-    if (const auto symbol = find_column(header_, "symbol")) csv_.id = header_[*symbol];
+    if (const auto time = find_column(header_, "timestamp"); time && csv_.timestamp.empty()) {
+      if (!find_date_beside_time(*time)) csv_.timestamp = header_[*time];
+    }
+    if (const auto symbol = find_column(header_, "symbol"); symbol && csv_.id.empty()) {
+      csv_.id = {header_[*symbol]};
+    }
     for (const std::string& target : targets) {
       const auto column = find_column(header_, target);
       csv_.values.push_back(column ? header_[*column] : target);  // absent: read_csv says so
@@ -118,17 +68,21 @@ class FileReader {
     }
   }
 
-  data::Dataset parse(const std::string& text) const {
-    std::istringstream in(text);
-    return data::read_csv(in, path_, csv_);
+  /// Date and time of day in two columns are for the reader to put together.
+  bool find_date_beside_time(std::size_t time) const {
+    const auto is_other = [&](std::string_view word) {
+      const auto column = find_column(header_, word);
+      return column && *column != time;
+    };
+    return is_other("date") || is_other("time");
   }
 
   /// What is not forecast is only looked at: where such a column cannot be read, the volume first,
   /// the check goes on without it.
-  data::Dataset parse_what_counts(const std::string& text) {
+  data::Dataset parse_what_counts(const data::Text& text) {
     while (true) {
       try {
-        return parse(text);
+        return data::read_csv(text, csv_);
       } catch (const Error& error) {
         const bool number = error.code() == "not_a_number" || error.code() == "not_finite";
         if (!number || csv_.covariates.empty()) throw;
@@ -145,7 +99,8 @@ class FileReader {
     }
   }
 
-  void add(Market& market, data::TimeSeries&& series, std::size_t repeated) {
+  void add(Market& market, data::TimeSeries&& series) {
+    const std::size_t repeated = series.repeated_rows;
     Symbol symbol;
     symbol.name = series.id;
     symbol.file = path_;

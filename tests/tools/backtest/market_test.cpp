@@ -168,9 +168,10 @@ TEST_F(Market_, WhatWouldMakeForecastsWrongIsAnError) {
   EXPECT_EQ(code_of(test::market_of({write(
                 "a.csv", head + "2024-01-01,1,2,1,1\n2024-01-01,1,2,1,2\n2024-01-02,1,2,1,1\n")})),
             "duplicate_timestamp");
+  // Newest first is put in order.
   EXPECT_EQ(
       code_of(test::market_of({write("b.csv", head + "2024-01-02,1,2,1,1\n2024-01-01,1,2,1,2\n")})),
-      "backward_timestamp");
+      "");
   EXPECT_EQ(
       code_of(test::market_of({write("c.csv", head + "2024-01-01,1,1,2,1\n2024-01-02,1,1,2,2\n")})),
       "crossed_bars");
