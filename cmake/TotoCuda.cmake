@@ -10,7 +10,7 @@ option(TOTO_CUDA_FUSED "Build the fused forwards (src/backend/cuda/fused); they 
 set(toto_cuda_found FALSE)
 
 # toto_find_cuda(): enables the language CUDA if there is a toolkit of CUDA 13 or later that can link a
-# program. Sets toto_cuda_found, toto_cudart, toto_cuda_include.
+# program. Sets toto_cuda_found, toto_cudart, toto_cuda_include, and toto_nvtx where NVTX's headers are.
 macro(toto_find_cuda)
   if(DEFINED TOTO_CUDA_FOUND_FOR AND NOT TOTO_CUDA_HOME STREQUAL TOTO_CUDA_FOUND_FOR)
     # Another toolkit was chosen: forget what CMake keeps of the one before.
@@ -60,6 +60,7 @@ macro(toto_find_cuda)
       set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # toto_link_cudart() links it
       set(CMAKE_CUDA_USE_RESPONSE_FILE_FOR_INCLUDES OFF)  # so that compile_commands.json has them
       set(toto_cuda_found TRUE)
+      find_path(toto_nvtx nvtx3/nvToolsExt.h PATHS ${toto_cuda_include} NO_DEFAULT_PATH NO_CACHE)
     else()
       unset(CMAKE_CUDA_COMPILER CACHE)
     endif()
@@ -70,6 +71,9 @@ if(TOTO_CUDA)
   toto_find_cuda()
   if(toto_cuda_found)
     message(STATUS "CUDA backend: ${CMAKE_CUDA_COMPILER} (CUDA ${CUDAToolkit_VERSION})")
+    if(NOT toto_nvtx)
+      message(STATUS "CUDA backend: without ranges for profilers, nvtx3/nvToolsExt.h was not found")
+    endif()
   elseif(TOTO_CUDA STREQUAL "AUTO")
     message(STATUS "CUDA backend: left out, no CUDA 13 compiler with its static runtime was found")
   else()
@@ -83,6 +87,9 @@ function(toto_cuda_options target)
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;--expt-relaxed-constexpr;SHELL:-Werror all-warnings>"
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-ffp-contract=off>)
+  if(TOTO_PYTHON)  # a wheel holds the kernels twice, in the module and in the program
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>)
+  endif()
   set_target_properties(${target} PROPERTIES
     CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
     POSITION_INDEPENDENT_CODE ON CUDA_ARCHITECTURES "${ARGN}")

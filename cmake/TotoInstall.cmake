@@ -22,6 +22,15 @@ foreach(package toto toto-c)
   install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
 
+# Pages for man and what the shells complete; the program writes them itself.
+if(TARGET toto_cli AND NOT CMAKE_CROSSCOMPILING)
+  install(CODE "set(program \"$<TARGET_FILE:toto_cli>\")")
+  # The prefix may be given when it is installed.
+  install(CODE "set(man \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1\")")
+  install(CODE "set(data \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")")
+  install(SCRIPT cmake/install_help.cmake)
+endif()
+
 if(EXISTS ${PROJECT_SOURCE_DIR}/models/toto-nano/model.safetensors)
   install(DIRECTORY models/toto-nano DESTINATION ${CMAKE_INSTALL_DATADIR}/toto/models)
 endif()

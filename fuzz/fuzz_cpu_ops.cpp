@@ -26,6 +26,7 @@ std::vector<Setup> setups() {
   for (const toto::cpu::Isa isa : toto::cpu::available_isas()) {
     all.push_back({isa, toto::CpuWeights::f32});
     all.push_back({isa, toto::CpuWeights::bf16});
+    all.push_back({isa, toto::CpuWeights::int8});
   }
   return all;
 }
@@ -46,10 +47,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   toto::cpu::CpuBackend backend(setup.isa, setup.weights, threads);
   const std::size_t used = size < 8 ? size : 8;
   Dice dice(seed, {bytes + used, size - used});
-  const std::string wrong = check.check(
-      dice, {backend, *exact, *single,
-             setup.weights == toto::CpuWeights::bf16 ? toto::differential::Rounds::to_bf16
-                                                     : toto::differential::Rounds::nothing});
+  using toto::differential::Rounds;
+  const Rounds rounds = setup.weights == toto::CpuWeights::bf16   ? Rounds::to_bf16
+                        : setup.weights == toto::CpuWeights::int8 ? Rounds::weights_to_int8
+                                                                  : Rounds::nothing;
+  const std::string wrong = check.check(dice, {backend, *exact, *single, rounds});
   if (!wrong.empty()) {
     std::fprintf(stderr, "%s on %s with %d threads: %s\n", check.name,
                  std::string(toto::cpu::isa_name(setup.isa)).c_str(), threads, wrong.c_str());

@@ -28,10 +28,20 @@ void check_error(const toto::Error& error) {
 }
 
 void check(const TimeSeries& series, std::size_t context) {
-  require(series.steps >= 1 && series.steps <= context && series.times.size() == series.steps);
+  require(series.steps >= 1 && series.times.size() == series.steps);
+  // What is missing at the end comes on top of the context.
+  std::size_t missing = series.steps;
+  for (std::size_t v = 0; v < series.targets(); ++v) {
+    std::size_t end = 0;
+    while (end < missing && series.mask[(v + 1) * series.steps - 1 - end] == 0) ++end;
+    missing = end;
+  }
+  require(series.steps - missing <= context);
   require(series.targets() >= 1 && !series.id.empty());
   require(series.values.size() == series.variates.size() * series.steps);
   require(series.mask.size() == series.values.size());
+  require(series.value_offsets.empty() || series.value_offsets.size() == series.variates.size());
+  for (const double offset : series.value_offsets) require(std::isfinite(offset));
   for (std::size_t i = 0; i < series.values.size(); ++i) {
     require(std::isfinite(series.values[i]) && series.mask[i] <= 1);
   }
@@ -69,12 +79,21 @@ void read_back(const TimeSeries& series, const std::string& csv, const toto::For
   if (series.style.date_separator == '\0' || !series.style.pattern.empty()) return;
   CsvOptions options;
   options.values = {"mean"};
+  const double offset = series.offset_of(0);
+  options.value_offset = offset != 0;
   std::istringstream in(csv);
   const Dataset back = read_csv(in, "back.csv", options);
   require(back.series.size() == 1 && back.series[0].id == series.id);
   require(back.series[0].times == future_times(series, kHorizon));
   for (std::size_t t = 0; t < kHorizon; ++t) {
-    require(back.series[0].values[t] == forecast.mean[t]);
+    const double found = back.series[0].values[t], written = forecast.mean[t];
+    if (offset == 0) {
+      require(found == written);
+      continue;
+    }
+    const double room =
+        std::ldexp(std::abs(found) + std::abs(written), -22) + std::ldexp(std::abs(offset), -50);
+    require(std::abs(back.series[0].offset_of(0) + found - (offset + written)) <= room);
   }
 }
 
@@ -138,12 +157,30 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const unsigned choice = bytes[0];
   CsvOptions options;
   options.layout = static_cast<Layout>(choice & 3U);
+  if ((choice & 147U) == 19U) options.layout = Layout::rows;  // in place of joint bars
   options.missing = static_cast<Missing>((choice >> 2) & 3U);
   options.joint = (choice & 16U) != 0;
   options.context = (choice & 32U) != 0 ? 3 : 4096;
   options.duplicates = static_cast<Duplicates>((choice >> 5) & 3U);
   if ((choice & 64U) != 0) options.covariates = {"u"};
   if ((choice & 128U) != 0) options.values = {"y"};
+  if ((choice & 8U) != 0)
+    options.missing_values = {"-9999", "<1", (choice & 4U) != 0 ? "none" : "NA2"};
   read_with(whole.substr(1), options);
+  if (size == 1) return 0;
+  const unsigned regular = bytes[1];
+  CsvOptions steady;
+  constexpr const char* kSteps[] = {"", "15s", "1min", "1h", "D", "B", "MS", "QE"};
+  constexpr const char* kHow[] = {":sum", ":last", "", ":max"};
+  const std::string step = kSteps[regular & 7U];
+  if ((regular & 8U) != 0) {
+    steady.freq = step;
+  } else if (!step.empty()) {
+    steady.resample = step + kHow[(regular >> 4) & 3U];
+  }
+  steady.value_offset = (regular & 128U) == 0;
+  steady.rate = (regular & 64U) != 0;
+  if ((regular & 128U) != 0) steady.calendar = (regular & 16U) != 0 ? "NYSE" : "24x7";
+  read_with(whole.substr(2), steady);
   return 0;
 }

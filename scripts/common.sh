@@ -13,8 +13,10 @@ export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 build_packages=(g++ cmake ninja-build ccache libfmt-dev libhwy-dev nlohmann-json3-dev
                 libcli11-dev libgtest-dev libgmock-dev pkg-config
-                libhowardhinnant-date-dev zlib1g-dev libzstd-dev tzdata)
+                libhowardhinnant-date-dev zlib1g-dev libzstd-dev tzdata
+                libboost1.81-dev prometheus-cpp-dev libsqlite3-dev)
 python_packages=(python3 python3-venv)
+test_packages=(zsh fish man-db) # what help and completion are tried in
 
 clock() { printf '%02d:%02d' $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)); }
 section() { printf '\n== %s  %s\n' "$(clock)" "$*"; }
@@ -102,6 +104,72 @@ run_tests() {
     grep -aE '(Failure$|: error|ERROR: |SUMMARY: |WARNING: ThreadSanitizer)' "$log" | head -n 40 >&2
     say "the whole log: $log" >&2
   fi
+  return "$status"
+}
+
+# python_venv VENV PYTHON PACKAGE...: an environment in build/VENV with these packages of PyPI.
+python_venv() {
+  local venv=build/$1 python=$2
+  shift 2
+  [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+  quiet_pip "$venv" install --upgrade pip "$@"
+}
+
+# quiet_pip VENV ARGUMENT...: pip of this environment, heard only when it fails. Its warnings are about indexes of the machine.
+quiet_pip() {
+  local venv=$1
+  shift
+  "$venv/bin/python" -m pip "$@" --quiet --disable-pip-version-check >"$venv.log" 2>&1 && return
+  grep -v "^WARNING: Location" "$venv.log" | tail -n 30 >&2
+  return 1
+}
+
+# build_wheel [FOLDER [arguments of pip]]: the wheel of the Python package in build/FOLDER (wheel), by the environment
+# build/venv-python. Without arguments it is that of a machine that has no CUDA compiler: kernels take minutes to build.
+wheel_tools=("scikit-build-core>=1.0" "nanobind>=3.1" "nanobind-backend>=1.0" ninja)
+build_wheel() {
+  local folder=build/${1:-wheel} file
+  # As in `build`, so that the compiler's cache knows the files that are in both.
+  if command -v ccache >/dev/null; then
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+  fi
+  rm -rf "$folder"
+  if [ $# -lt 2 ]; then set -- "${1:-wheel}" -C cmake.define.TOTO_CUDA=OFF; fi
+  if ! CXX=${CXX:-/usr/bin/c++} build/venv-python/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps \
+    --no-build-isolation --wheel-dir "$folder" . "${@:2}" >"$folder.log" 2>&1; then
+    grep -E 'error|FAILED' "$folder.log" | head -n 30 >&2
+    say "the wheel was not built (the whole log: $folder.log)" >&2
+    return 1
+  fi
+  file=$(echo "$folder"/*.whl)
+  say "$(basename "$file"), $(($(stat -c %s "$file") / 1000)) kB"
+  if [ "$(stat -c %s "$file")" -gt 20000000 ]; then
+    say "larger than the 20 MB that it may have" >&2
+    return 1
+  fi
+}
+
+# install_wheel VENV [FOLDER]: puts it into an environment of build.
+install_wheel() {
+  quiet_pip "build/$1" install --force-reinstall --no-deps "build/${2:-wheel}"/*.whl
+}
+
+# run_pytest VENV NAME [arguments]: sets `tests_passed`, `tests_failed`, `tests_skipped`.
+run_pytest() {
+  local venv=$1 report=build/$2.xml status=0
+  shift 2
+  rm -f "$report"
+  tests_passed=0 tests_failed=1 tests_skipped=0
+  # Two processes must not share the plan cache of whoever runs this.
+  XDG_CACHE_HOME=$root/build/python-cache "build/$venv/bin/python" -m pytest --show-capture=no --junit-xml="$report" "$@" || status=$?
+  if [ -s "$report" ]; then
+    local suite
+    suite=$(tr '\n\t' '  ' <"$report" | grep -oE '<testsuite [^>]*>' | head -n 1)
+    tests_skipped=$(attribute "$suite" skipped)
+    tests_failed=$(($(attribute "$suite" failures) + $(attribute "$suite" errors)))
+    tests_passed=$(($(attribute "$suite" tests) - tests_failed - tests_skipped))
+  fi
+  if [ "$status" -ne 0 ] && [ "$tests_failed" -eq 0 ]; then tests_failed=1; fi
   return "$status"
 }
 

@@ -7,10 +7,10 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-# The compiler driver, its host headers, the optimiser, the runtime (static), and the header that the
-# 16-bit types include: CUDA 13.0, update 2.
+# The compiler driver, its host headers, the optimiser, the runtime (static), the header that the
+# 16-bit types include, and the headers of profiler ranges: CUDA 13.0, update 2.
 packages=(nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
-          nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85)
+          nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85 nvidia-nvtx==13.0.85)
 venv=build/cuda-compiler
 
 release_of() { "$1" --version 2>/dev/null | sed -nE 's/.*release ([0-9]+)\..*/\1/p'; }

@@ -36,8 +36,9 @@ fi
 
 section "Python: a data frame in, a data frame out"
 venv=build/venv-demo
-[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-if "$venv/bin/python" -m pip install --quiet . pandas >build/demo_python.log 2>&1; then
+# As `pip install . pandas`, but what the program was compiled from is not compiled again.
+if python_venv venv-python python3 "${wheel_tools[@]}" && build_wheel && python_venv venv-demo python3 pandas "nanobind-backend>=1.0" &&
+  install_wheel venv-demo; then
   "$venv/bin/python" - <<'PYTHON' | sed 's/^/   /'
 import pandas as pd
 import toto_cpp
@@ -47,8 +48,28 @@ with toto_cpp.load() as model:
     print(model.predict_df(frame, timestamp_column="month", target="sunspots", prediction_length=4, quantile_levels=[0.1, 0.9]))
 PYTHON
 else
-  say "left out: pip could not install the package (build/demo_python.log)"
+  say "left out: the package could not be built or installed"
 fi
+
+section "A server, for a moment"
+"$toto" serve --port 0 --quiet-requests 2>"$demo/serve.log" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true' EXIT
+for _ in $(seq 100); do
+  grep -q '"listening"' "$demo/serve.log" && break
+  sleep 0.1
+done
+address=$(grep -oE 'http://[0-9.:]+' "$demo/serve.log" | head -n 1)
+say "$toto serve: a page at $address/, forecasts at $address/v1/forecast"
+python3 - "$address" <<'END'
+import json, sys, urllib.request
+
+body = {"model": "toto-nano", "inputs": [{"target": [10, 12, 11, 13, 14, 15, 14, 16, 18, 17]}], "parameters": {"prediction_length": 4}}
+with urllib.request.urlopen(sys.argv[1] + "/v1/forecast", json.dumps(body).encode()) as answer:
+    print("   10, 12, ... 18, 17 goes on as", [round(row[0], 1) for row in json.load(answer)["outputs"][0]["mean"]])
+END
+kill "$server"
+wait "$server"
 
 section "Done in $(clock)"
 say "Plots, to be opened in a browser:"

@@ -10,7 +10,7 @@ passed=0 failed=1 # until the tests have run, whatever stops us counts as one fa
 trap 'printf "%s passed, %s failed\n" "$passed" "$failed"' EXIT
 
 section "Packages"
-install_missing "${build_packages[@]}"
+install_missing "${build_packages[@]}" "${test_packages[@]}"
 
 section "Build (preset release)"
 build release

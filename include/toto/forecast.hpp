@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,6 +30,13 @@ struct Series {
                                          ///< Variates attend to each other only within a group
   std::size_t exogenous = 0;             ///< E: the last E variates are covariates
   std::span<const float> future_exogenous;  ///< [E][horizon]; empty: covariates are forecast too
+  /// [E][horizon], 1 = known; empty: all are known. Toto 2.0 alone takes a 0: it is told so, and
+  /// sees the value all the same, as in the official code. Give 0 where there is none.
+  std::span<const std::uint8_t> future_mask = {};
+  /// [V] The values (and known covariates) of a variate are differences from this, and so are its
+  /// forecasts: exact where float32 has no digits left, such as around 1e7. Guards::min and max,
+  /// whole numbers, and a range that is the size of a value are of offset + value. Empty: all 0.
+  std::span<const double> value_offsets = {};
 };
 
 enum class Decode {
@@ -43,6 +51,22 @@ enum class QuantilesFrom {
   samples,    ///< from trajectories throughout
 };
 
+enum class Paths {
+  independent,  ///< every step of a patch is drawn by itself, as Toto 1.0 does
+  coherent,     ///< the steps of a patch are drawn together, as the model's one-patch-ahead
+                ///< forecasts of the context show that they go (docs/statistics.md). The
+                ///< distribution of every step of the first patch is the same. Toto 1.0 on a CPU;
+                ///< elsewhere Error (2) unsupported_paths
+};
+
+/// What a model that knows nine quantiles of a step (Toto 2.0: 0.1 to 0.9) gives beyond them: as
+/// quantiles, mean, standard deviation and trajectories (docs/statistics.md).
+enum class Tails {
+  clamp,        ///< the outermost quantile, as the official code
+  exponential,  ///< an exponential tail through the two outermost quantiles, as in GluonTS: an
+                ///< assumption, not something that the model says
+};
+
 enum class Align {
   pad,   ///< left-pad the context with zeros to whole patches, as the reference does
   trim,  ///< drop the oldest steps instead, so that no padded value enters the network
@@ -55,6 +79,18 @@ struct Parameters {
       probability;  ///< in scaled units; probability is all 1 for K = 1
   std::vector<double> affine_loc,
       affine_scale;  ///< [V][horizon]: value = loc + scale * scaled value
+};
+
+/// What was done beside the model's own arithmetic.
+struct Applied {
+  std::vector<double> input_scale;   ///< [V] the model saw the values times this; 1: as they are
+  std::vector<double> value_offset;  ///< [V] what values and results are differences from, as
+                                     ///< Series says; empty: all 0
+  std::size_t missing_end = 0;       ///< steps without a value at the end of the context, forecast
+                                     ///< across
+  std::size_t clamped = 0;  ///< (target, step) with a value beyond Guards::clamp, moved to its edge
+  std::size_t bounded = 0;  ///< (target, step) with a value beyond min or max, moved there
+  bool operator==(const Applied&) const = default;
 };
 
 struct Forecast {
@@ -74,6 +110,7 @@ struct Forecast {
   std::vector<double> levels;  ///< the quantile levels asked for, ascending
   std::vector<float> quantiles;  ///< [levels][V][H]; empty in mean mode
   std::vector<float> samples;    ///< [num_samples][V][H] if asked for
+  Applied applied;               ///< what was done to the series and to the results
   Parameters parameters;         ///< if asked for: along trajectory 0 beyond the first patch
 };
 
@@ -96,6 +133,21 @@ struct Select {
   bool operator==(const Select&) const = default;
 };
 
+/// What keeps results within what the context supports and what its values can be. Known covariates
+/// are not touched, and trajectories are fed back to the model as they were drawn. A standard
+/// deviation of more than half of what lies between two bounds is NaN.
+struct Guards {
+  /// Sampled steps stay within so many ranges below and above the observed values of the context; a
+  /// range is the largest less the smallest of them, or the size of a value that never changes.
+  /// 0: free. Steps that are computed exactly are never moved.
+  double clamp = 4;
+  double min = -std::numeric_limits<double>::infinity();  ///< of every statistic and sample
+  double max = std::numeric_limits<double>::infinity();
+  bool integer = false;  ///< medians, quantiles and samples are rounded to whole numbers; the mean
+                         ///< of whole numbers is none
+  bool operator==(const Guards&) const = default;
+};
+
 struct ForecastOptions {
   std::size_t horizon = 64;  ///< steps, 1 to 100,000
   bool mean_only = false;  ///< one trajectory of mixture means fed back (the reference's mean mode)
@@ -105,8 +157,20 @@ struct ForecastOptions {
   std::optional<std::uint64_t> seed = {};  ///< empty: that of the forecaster
   Decode decode = Decode::cached;
   QuantilesFrom quantiles_from = QuantilesFrom::automatic;
+  Paths paths = Paths::independent;
+  Tails tails = Tails::clamp;  ///< of Toto 2.0; Toto 1.0 knows its tails and takes no notice
   Align align = Align::pad;
   BlockDecoding decoding;
+  /// A context whose last steps have no observed value (in any variate that is forecast) ends with
+  /// the last observation. The steps in between are forecast and left out of the result, which
+  /// begins after the context's last step as ever. false: they go into the model as filled values.
+  bool across_missing = true;
+  /// What the model sees is the series times this, and results are divided by it. 0: a power of two
+  /// for each variate, which brings the standard deviation of its observed values to [64, 128), so
+  /// that the smallest scale that the model's scaler knows never matters; a series times a power of
+  /// two then gives the same bits times it. 1: the series as it is, the bits of the reference.
+  double input_scale = 0;
+  Guards guards;
   bool keep_samples = false;
   bool keep_parameters = false;
   bool time_device = false;  ///< count Counters::device_seconds: some 3 us of a call
@@ -114,6 +178,10 @@ struct ForecastOptions {
   /// interrupted).
   std::function<bool(std::size_t done, std::size_t total)> progress;
 };
+
+/// Takes away what the official implementation does not do: no input scale, no forecast across
+/// missing values, no guards. The bits are then those of the model alone.
+void as_reference(ForecastOptions& options);
 
 struct ForecasterOptions {
   std::uint64_t memory_limit = 0;  ///< bytes of working memory, weights excluded; 0: no limit.
@@ -162,6 +230,7 @@ struct Counters {
   double decode_seconds = 0;   ///< the network over further patches, and draws
   double statistics_seconds = 0;
   std::uint64_t working_bytes = 0;  ///< memory of the plans
+  std::uint64_t device_bytes = 0;   ///< of the device's memory in use now, by all programs; 0: CPU
   double operations = 0;            ///< of the network; a multiply-add is two
   double weight_bytes = 0;          ///< weights read, each once for each call of the network
   double latency_p50 = 0, latency_p95 = 0, latency_p99 = 0;  ///< of the last 1024 calls
@@ -217,10 +286,10 @@ class Forecaster {
 
   /// One forecast per series, in order; `out` has one element for each. Memory that is already in
   /// them is used again: what has been warmed up allocates nothing.
-  /// Throws Error (2): invalid_horizon, invalid_quantile, invalid_samples; (65): no_observations,
-  /// not_finite, invalid_series (sizes that do not fit, ids that change within a patch),
-  /// duplicate_id; (70): nonfinite_forecast, not_deterministic, out_of_memory, device_failed;
-  /// (130): interrupted.
+  /// Throws Error (2): invalid_horizon, invalid_quantile, invalid_samples, invalid_input_scale,
+  /// invalid_guard; (65): no_observations, not_finite, invalid_series (sizes that do not fit, ids
+  /// that change within a patch), missing_end_too_long, duplicate_id; (70): nonfinite_forecast,
+  /// not_deterministic, out_of_memory, device_failed; (130): interrupted.
   void forecast(std::span<const Series> series, const ForecastOptions& options,
                 std::span<Forecast> out);
   [[nodiscard]] std::vector<Forecast> forecast(std::span<const Series> series,

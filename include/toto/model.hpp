@@ -40,6 +40,11 @@ struct ModelInfo {
   /// How many steps before its own time the network takes a known covariate: patch_size (Toto 1.0)
   /// or 0. Whoever fills in Series::future_exogenous shifts it by so many.
   std::int32_t covariate_lead = 0;
+  /// Whether it makes much of covariates: it labels variates, or takes covariates at their own
+  /// time.
+  [[nodiscard]] bool trained_with_covariates() const {
+    return variate_labels || covariate_lead == 0;
+  }
 
   std::uint64_t parameters = 0;
   std::uint64_t file_bytes = 0;  ///< of model.safetensors; 0 for weights synthesised in memory
@@ -72,6 +77,9 @@ enum class Precision {
              ///< float32
   tf32,      ///< float32 that may round the operands of the layers' products to eleven bits: the
              ///< cuda backend does on Hopper; elsewhere it is float32, bit by bit
+  int8,      ///< the cpu backend only: weights of the layers rounded to whole numbers from -127 to
+             ///< 127 times one scale for each output; their inputs and sums in float32. The input
+             ///< MLP and the head stay float32.
 };
 
 /// How the forward pass is run. All modes compute the same function (docs/settings.md).
@@ -80,6 +88,15 @@ enum class Mode {
   planned,          ///< "default": static memory, packed weights, fused operations
   reduce_overhead,  ///< "reduce-overhead": and threads stay awake from one operation to the next
   max_autotune,     ///< "max-autotune": and kernel parameters are chosen by measurement
+};
+
+/// What becomes of the keys and values of a context when several trajectories are drawn from it.
+/// Both are the same function and differ by rounding beyond the first patch. Of models whose
+/// trajectories go through the network (Toto 1.0).
+enum class ContextCache {
+  shared,          ///< "shared": computed and kept once for each series
+  per_trajectory,  ///< "private": once for each trajectory, as the reference does; and with
+                   ///< Decode::uncached nothing is kept: every patch computes the whole context
 };
 
 /// Where a model computes.
@@ -107,6 +124,8 @@ struct LoadOptions {
   std::string isa = {};  ///< instruction set by name, for tests; empty: the best of this machine
   /// Empty: TOTO_COMPILE_MODE and its like, then reduce_overhead.
   std::optional<Mode> mode = {};
+  /// Empty: TOTO_KV_CACHE, then per_trajectory in eager, shared in every other mode.
+  std::optional<ContextCache> kv_cache = {};
   /// Of "cuda": where the memory of the device does not suffice, for the weights or for a forecast,
   /// the cpu backend goes on, with a warning to `log` or to ForecasterOptions::log. Otherwise it is
   /// Error (70) out_of_memory.
@@ -124,6 +143,7 @@ LoadOptions complete(const LoadOptions& options);
 /// How a model in memory runs: what its forecasts depend on besides the request.
 struct LoadReport {
   Mode mode = Mode::reduce_overhead;
+  ContextCache kv_cache = ContextCache::shared;
   Precision precision = Precision::float32;
   std::string device;   ///< "cpu", "cuda:0", "reference"
   std::string isa;      ///< instruction set, or the generation of the device

@@ -76,6 +76,7 @@ std::vector<VariableNote> explain(const Variables& variables);
 struct Settings {
   Setting<std::optional<Preset>> preset;
   Setting<Mode> mode;
+  Setting<ContextCache> kv_cache;
   Setting<Device> device;
   int device_index = 0;          ///< of cuda, as in "cuda:1"
   Setting<std::string> backend;  ///< on a CPU: "cpu", or "reference", the plain loops
@@ -116,6 +117,7 @@ struct SettingsFlags {
   using Text = std::optional<std::string>;
   Text preset;
   Text mode;
+  Text kv_cache;
   Text device;
   Text backend;
   Text precision;
@@ -136,9 +138,9 @@ struct SettingsFlags {
 /// looked at. Values that only PyTorch knows (TOTO_COMPILE_BACKEND=inductor) choose nothing, and
 /// explain() says so.
 ///
-/// Throws Error: unknown_mode, unknown_device, unknown_backend, unknown_dtype, invalid_threads,
-/// invalid_seed, invalid_setting; exit status 2 for a flag and 78 for a variable. The message names
-/// flag or variable, what was found and what is valid.
+/// Throws Error: unknown_mode, unknown_kv_cache, unknown_device, unknown_backend, unknown_dtype,
+/// invalid_threads, invalid_seed, invalid_setting; exit status 2 for a flag and 78 for a variable.
+/// The message names flag or variable, what was found and what is valid.
 Settings resolve_settings(const SettingsFlags& flags = {},
                           const Variables& variables = process_variables());
 
@@ -165,6 +167,7 @@ std::vector<PresetLine> describe_presets();
 
 /// The words that users write and read.
 std::string_view word(Mode mode);
+std::string_view word(ContextCache cache);
 std::string_view word(Device device);
 std::string_view word(Precision precision);
 std::string_view word(CachePolicy policy);

@@ -100,7 +100,7 @@ typedef struct toto_model_options {
   const char* device;     ///< "cpu", "cuda" or "auto"
   const char* backend;    ///< of the CPU: "cpu" or "reference"
   const char* mode;       ///< "eager", "default", "reduce-overhead" or "max-autotune"
-  const char* precision;  ///< "float32", "tf32", "bfloat16" or "float64"
+  const char* precision;  ///< "float32", "tf32", "bfloat16", "float64" or "int8"
   int32_t threads;        ///< of the cpu backend
   int32_t strict;         ///< 1: unknown keys of config.json are errors
   toto_message_fn warning;  ///< told what is not as it was asked to be, and what variables that are
@@ -183,6 +183,11 @@ enum toto_quantiles_from {
   TOTO_QUANTILES_AUTOMATIC = 0,    ///< exact inside the first patch, sampled beyond it
   TOTO_QUANTILES_FROM_SAMPLES = 1  ///< sampled throughout
 };
+/// What Toto 2.0 gives beyond its outermost quantiles, 0.1 and 0.9.
+enum toto_tails {
+  TOTO_TAILS_CLAMP = 0,       ///< these two, as the official code
+  TOTO_TAILS_EXPONENTIAL = 1  ///< exponential tails through the outermost two: an assumption
+};
 enum toto_align {
   TOTO_ALIGN_PAD = 0,  ///< the context is padded to whole patches, as in the reference
   TOTO_ALIGN_TRIM = 1  ///< its oldest steps are left out instead
@@ -203,9 +208,10 @@ typedef struct toto_forecast_options {
   int32_t keep_parameters;    ///< 1: toto_forecast_parameters
   toto_progress_fn progress;  ///< may be NULL; also the way to cancel
   void* user;                 ///< handed to `progress`
+  int32_t tails;              ///< TOTO_TAILS_*
 } toto_forecast_options;
 #define TOTO_FORECAST_OPTIONS_INIT \
-  { sizeof(toto_forecast_options), 64, 256, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL }
+  { sizeof(toto_forecast_options), 64, 256, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0 }
 
 // ---- Forecasts ----
 

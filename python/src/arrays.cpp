@@ -13,11 +13,14 @@ namespace {
 template <typename T>
 using View = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 
+void point_to(FloatArray& out, const float* data) { out.data = data; }
+void point_to(FloatArray& out, const double* data) { out.wide = data; }
+
 template <typename T>
 FloatArray fields_of(const View<T>& view, nb::object owner) {
   FloatArray out;
   out.owner = std::move(owner);
-  out.data = view.data();
+  point_to(out, view.data());
   out.rank = view.ndim();
   for (std::size_t i = 0; i < out.rank; ++i) out.shape[i] = view.shape(i);
   return out;
@@ -35,16 +38,29 @@ void check_rank(std::size_t rank, std::size_t max_rank, const std::string& where
          "[T] is one series, [V, T] one of V variates, [N, V, T] a batch");
 }
 
+/// `given` where it is an array of this type in C order.
+template <typename T>
+bool as_it_lies(nb::handle given, std::size_t max_rank, const std::string& where, FloatArray& out) {
+  View<T> view;
+  if (!nb::try_cast(given, view, false)) return false;
+  check_rank(view.ndim(), max_rank, where);
+  out = fields_of(view, nb::make_tuple(nb::borrow(given), view));
+  return true;
+}
+
 }  // namespace
 
-FloatArray float_array(nb::handle given, std::size_t max_rank, const std::string& where) {
-  View<float> view;
-  nb::object owner = nb::borrow(given);
+FloatArray float_array(nb::handle given, std::size_t max_rank, const std::string& where,
+                       Digits digits) {
+  FloatArray out;
   // A list of numbers is no array, and asking for one would be slow.
-  if (PyList_Check(given.ptr()) || !nb::try_cast(given, view, false)) {
-    owner = converted("float32", given, where);
-    view = nb::cast<View<float>>(owner);
-  }
+  const bool is_list = PyList_Check(given.ptr()) != 0;
+  if (!is_list && as_it_lies<float>(given, max_rank, where, out)) return out;
+  const bool all = digits == Digits::all;
+  if (!is_list && all && as_it_lies<double>(given, max_rank, where, out)) return out;
+  const nb::object owner = converted(all ? "floats" : "float32", given, where);
+  if (as_it_lies<float>(owner, max_rank, where, out)) return out;
+  const auto view = nb::cast<View<double>>(owner);
   check_rank(view.ndim(), max_rank, where);
   return fields_of(view, nb::make_tuple(owner, view));
 }

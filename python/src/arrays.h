@@ -12,11 +12,13 @@
 
 namespace toto::python {
 
-/// Any array (NumPy, DLPack, buffer, a sequence of numbers) as float32 in C order. `data` is the
-/// caller's own memory where it has that type and order already; `owner` keeps it alive.
+/// Any array (NumPy, DLPack, buffer, a sequence of numbers) in C order, as float32, or as float64
+/// where it was asked for and float32 would round it. `data` or `wide` is the caller's own memory
+/// where it has that type and order already; `owner` keeps it alive.
 struct FloatArray {
   nanobind::object owner;
-  const float* data = nullptr;
+  const float* data = nullptr;   // null: it is
+  const double* wide = nullptr;  // this
   std::size_t rank = 0;
   std::size_t shape[4] = {};
   [[nodiscard]] std::size_t size() const {
@@ -26,8 +28,11 @@ struct FloatArray {
   }
 };
 
+enum class Digits { of_float, all };
+
 /// Throws Error (2) invalid_input: `where` has more than `max_rank` axes, or holds no numbers.
-FloatArray float_array(nanobind::handle given, std::size_t max_rank, const std::string& where);
+FloatArray float_array(nanobind::handle given, std::size_t max_rank, const std::string& where,
+                       Digits digits = Digits::of_float);
 
 /// A mask of bool or uint8, 1 = observed, with as many elements as `size`.
 struct MaskArray {

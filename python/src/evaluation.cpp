@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "arrays.h"
 #include "errors.h"
 #include "model.h"
@@ -21,11 +23,19 @@ backtest::Symbol symbol_of(const nb::handle given) {
   backtest::Symbol s;
   s.name = nb::cast<std::string>(given["name"]);
   s.targets = nb::cast<std::vector<std::string>>(given["targets"]);
-  const FloatArray values = float_array(given["values"], 2, "values");
+  const FloatArray values = float_array(given["values"], 2, "values", Digits::all);
   s.bars = values.shape[values.rank - 1];
-  s.values.assign(values.data, values.data + values.size());
+  s.values.resize(values.size());
   const auto mask = mask_array(given["mask"], s.values.size(), "mask");
   s.mask.assign(mask.values.begin(), mask.values.end());
+  if (values.data != nullptr) std::copy_n(values.data, values.size(), s.values.begin());
+  for (std::size_t v = 0; values.wide != nullptr && v < s.targets.size(); ++v) {
+    s.value_offsets.push_back(data::keep_digits({values.wide + v * s.bars, s.bars}, s.mask_of(v),
+                                                std::span(s.values).subspan(v * s.bars, s.bars)));
+  }
+  if (std::ranges::all_of(s.value_offsets, [](double x) { return x == 0; })) {
+    s.value_offsets.clear();
+  }
   s.times = nb::cast<std::vector<std::int64_t>>(given["times"]);
   using Form = data::TimeStyle::Form;
   s.style.form = nb::cast<bool>(given["dated"]) ? Form::datetime : Form::index;

@@ -19,7 +19,8 @@ bool has_nan(std::span<const float> values) {
 }
 
 void fill(std::span<float> values, std::span<std::uint8_t> mask, data::Missing missing,
-          std::string_view where) {
+          double offset, std::string_view where) {
+  const float zero = offset == 0 ? 0.0F : static_cast<float>(-offset);
   const std::size_t size = values.size();
   const std::size_t none = size;
   std::size_t last = none;  // the last observed step before i
@@ -39,7 +40,7 @@ void fill(std::span<float> values, std::span<std::uint8_t> mask, data::Missing m
     const double slope = (double{after} - before) / static_cast<double>(end - i + 1);
     for (std::size_t t = i; t < end; ++t) {
       if (missing == data::Missing::zero || (last == none && end == size)) {
-        values[t] = 0.0F;
+        values[t] = zero;
       } else if (missing == data::Missing::linear && last != none && end < size) {
         values[t] = static_cast<float>(before + slope * static_cast<double>(t - i + 1));
       } else {

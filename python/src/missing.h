@@ -11,9 +11,10 @@ namespace toto::python {
 
 bool has_nan(std::span<const float> values);
 
-/// Fills each NaN of one variate and sets its mask to 0. What is filled in is what the command line
-/// fills in (data::Missing). Throws Error (65) missing_value with Missing::error.
+/// Fills each NaN of one variate, whose values are differences from `offset`, and sets its mask to
+/// 0. What is filled in is what the command line fills in (data::Missing). Throws Error (65)
+/// missing_value with Missing::error.
 void fill(std::span<float> values, std::span<std::uint8_t> mask, data::Missing missing,
-          std::string_view where);
+          double offset, std::string_view where);
 
 }  // namespace toto::python

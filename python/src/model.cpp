@@ -19,6 +19,7 @@
 #include "load.h"
 #include "options.h"
 #include "result.h"
+#include "toto/service.hpp"
 #include "watched.h"
 
 namespace nb = nanobind;
@@ -64,7 +65,8 @@ struct Call {
   void compute() {
     std::unique_lock lock(loaded->turn, std::defer_lock);
     wait_for_turn(lock, options.progress);
-    forecasts = loaded->forecaster.forecast(batch.series(), options);
+    batch.take_out_effects();
+    forecasts = batch.effects().forecast(loaded->forecaster, batch.series(), options);
   }
 
   /// Long enough for people to want it stopped: some tenths of a second, or more.
@@ -89,12 +91,12 @@ struct Call {
 
 Result forecast(ModelHandle& handle, nb::handle inputs, const Options& options, nb::object ids,
                 nb::object mask, nb::object groups, nb::object covariates, std::int64_t exogenous,
-                nb::object futures, nb::object progress) {
-  const auto call =
-      std::make_shared<Call>(handle.loaded(), inputs,
-                             extras_of(options, std::move(ids), std::move(mask), std::move(groups),
-                                       std::move(covariates), exogenous, std::move(futures)),
-                             options, std::move(progress));
+                nb::object futures, nb::object future_mask, nb::object progress) {
+  const auto call = std::make_shared<Call>(
+      handle.loaded(), inputs,
+      extras_of(options, std::move(ids), std::move(mask), std::move(groups), std::move(covariates),
+                exogenous, std::move(futures), std::move(future_mask)),
+      options, std::move(progress));
   try {
     if (call->takes_long()) {
       run_watched([call] { call->compute(); }, [&call] { call->stopped = true; });
@@ -186,6 +188,7 @@ Recipe recipe_of(const std::optional<std::string>& model, const std::optional<st
   };
   f.preset = text("preset");
   f.mode = text("mode");
+  f.kv_cache = text("kv_cache");
   f.device = text("device");
   f.backend = text("backend");
   f.precision = text("precision");
@@ -285,7 +288,7 @@ void bind_model(nb::module_& module) {
           "flags"_a)
       .def("forecast", &forecast, "inputs"_a, "options"_a, "ids"_a.none(), "mask"_a.none(),
            "groups"_a.none(), "covariates"_a.none(), "exogenous"_a, "future_exogenous"_a.none(),
-           "progress"_a.none())
+           "future_mask"_a.none(), "progress"_a.none())
       .def("warm_up", &warm_up, "shapes"_a, "options"_a)
       .def("info", &info_of)
       .def("settings", &settings_dict)
@@ -298,6 +301,9 @@ void bind_model(nb::module_& module) {
            })
       .def("close", &ModelHandle::close);
   module.def("wait_for_watched", &wait_for_watched);
+  module.def(
+      "devices_of", [](const std::string& text) { return parse_devices(text); }, "text"_a,
+      "The names of the devices in \"cpu\", \"cuda:0,cuda:1\" or \"cuda:all\".");
   module.def("cuda_unavailable", &cuda_unavailable,
              "Why no GPU can be used here; empty where one can.");
 }

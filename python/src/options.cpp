@@ -10,6 +10,7 @@
 #include "errors.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;  // NOLINT(google-build-using-namespace): "name"_a
 
 namespace toto::python {
 namespace {
@@ -49,9 +50,12 @@ void bind_options(nb::module_& module) {
           [](Options* self, std::int64_t horizon, std::vector<double> quantiles,
              std::int64_t num_samples, bool keep_samples, bool keep_parameters, bool mean_only,
              const nb::object& seed, const std::string& decode, const std::string& quantiles_from,
-             const std::string& align, const std::string& missing, std::int64_t context,
-             std::int64_t decode_block_size, bool has_missing_values,
-             std::int64_t scaler_fallback_min_obs, double quantile_real_cap_k) {
+             const std::string& paths, const std::string& align, const std::string& missing,
+             std::int64_t context, std::int64_t decode_block_size, bool has_missing_values,
+             std::int64_t scaler_fallback_min_obs, double quantile_real_cap_k, bool across_missing,
+             double input_scale, double clamp, std::optional<double> minimum,
+             std::optional<double> maximum, bool integer, bool reference,
+             const std::string& covariates_by, const std::string& tails, bool value_offset) {
             Options own;
             ForecastOptions& f = own.forecast;
             f.horizon = whole(horizon, "invalid_horizon", "horizon");
@@ -69,6 +73,9 @@ void bind_options(nb::module_& module) {
                 quantiles_from,
                 {{"auto", QuantilesFrom::automatic}, {"samples", QuantilesFrom::samples}},
                 "quantiles_from");
+            f.paths = choice<Paths>(
+                paths, {{"independent", Paths::independent}, {"coherent", Paths::coherent}},
+                "paths");
             f.align = choice<Align>(align, {{"pad", Align::pad}, {"trim", Align::trim}}, "align");
             own.missing = choice<data::Missing>(missing,
                                                 {{"ffill", data::Missing::ffill},
@@ -83,13 +90,32 @@ void bind_options(nb::module_& module) {
             f.decoding.scaler_fallback_min_obs =
                 whole(scaler_fallback_min_obs, "invalid_fallback", "scaler_fallback_min_obs");
             f.decoding.quantile_real_cap_k = quantile_real_cap_k;
+            f.across_missing = across_missing;
+            f.input_scale = input_scale;
+            f.guards.clamp = clamp;
+            if (minimum) f.guards.min = *minimum;
+            if (maximum) f.guards.max = *maximum;
+            f.guards.integer = integer;
+            f.tails = choice<Tails>(
+                tails, {{"clamp", Tails::clamp}, {"exponential", Tails::exponential}}, "tails");
+            if (reference) as_reference(f);
+            own.value_offset = value_offset && !reference;
+            own.covariates_by = choice<CovariatesBy>(covariates_by,
+                                                     {{"auto", CovariatesBy::automatic},
+                                                      {"model", CovariatesBy::model},
+                                                      {"regress", CovariatesBy::regress}},
+                                                     "covariates_by");
             new (self) Options(std::move(own));
           },
-          nb::arg("horizon"), nb::arg("quantiles"), nb::arg("num_samples"), nb::arg("keep_samples"),
-          nb::arg("keep_parameters"), nb::arg("mean_only"), nb::arg("seed").none(),
-          nb::arg("decode"), nb::arg("quantiles_from"), nb::arg("align"), nb::arg("missing"),
-          nb::arg("context"), nb::arg("decode_block_size"), nb::arg("has_missing_values"),
-          nb::arg("scaler_fallback_min_obs"), nb::arg("quantile_real_cap_k"))
+          "horizon"_a, "quantiles"_a, nb::kw_only(), "num_samples"_a = 256, "samples"_a = false,
+          "parameters"_a = false, "mean_only"_a = false, "seed"_a = nb::none(),
+          "decode"_a = "cached", "quantiles_from"_a = "auto", "paths"_a = "independent",
+          "align"_a = "pad", "missing"_a = "ffill", "context"_a = 4096, "decode_block_size"_a = 0,
+          "has_missing_values"_a = true, "scaler_fallback_min_obs"_a = 0,
+          "quantile_real_cap_k"_a = 0.0, "across_missing"_a = true, "input_scale"_a = 0.0,
+          "clamp"_a = 4.0, "minimum"_a = nb::none(), "maximum"_a = nb::none(), "integer"_a = false,
+          "as_reference"_a = false, "covariates_by"_a = "auto", "tails"_a = "clamp",
+          "value_offset"_a = true)
       .def_prop_ro("horizon", [](const Options& own) { return own.forecast.horizon; });
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "effects.h"
 #include "toto/forecast.hpp"
 #include "toto/tools/data.hpp"
 
@@ -21,6 +22,8 @@ struct Options {
   ForecastOptions forecast;
   data::Missing missing = data::Missing::ffill;
   std::size_t context = 4096;
+  CovariatesBy covariates_by = CovariatesBy::automatic;
+  bool value_offset = true;
 };
 
 void bind_options(nanobind::module_& module);

@@ -6,6 +6,10 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <span>
+#include <utility>
+
+#include "toto/tools/data.hpp"
 
 namespace nb = nanobind;
 
@@ -38,6 +42,10 @@ nb::object view_of(nb::handle owner, std::vector<T>& data,
   return nb::cast(nb::ndarray<nb::numpy, T>(data.data(), shape.size(), shape.begin(), owner));
 }
 
+nb::object view_of(nb::handle owner, Numbers& data, std::initializer_list<std::size_t> shape) {
+  return data.wide.empty() ? view_of(owner, data.narrow, shape) : view_of(owner, data.wide, shape);
+}
+
 Result& of(nb::handle self) { return *nb::inst_ptr<Result>(self); }
 
 nb::object parameters_of(const nb::object& self, std::size_t index) {
@@ -64,7 +72,19 @@ Result::Result(std::vector<Forecast>&& forecasts, std::vector<std::string> ids,
     : ids_(std::move(ids)), rank_(rank), univariate_(univariate) {
   offsets_.push_back(0);
   for (const std::size_t t : targets) offsets_.push_back(offsets_.back() + t);
+  value_offsets_.resize(rows(), 0.0);
   for (std::size_t i = 0; i < forecasts.size(); ++i) take(forecasts[i], i);
+  if (std::ranges::all_of(value_offsets_, [](double x) { return x == 0; })) return;
+  for (Numbers* const numbers : {&mean, &median, &quantiles, &samples}) add_offsets(*numbers);
+}
+
+void Result::add_offsets(Numbers& numbers) const {
+  numbers.wide.resize(numbers.narrow.size());
+  for (std::size_t i = 0; i < numbers.wide.size(); ++i) {
+    const double offset = value_offsets_[i / horizon_ % rows()];
+    numbers.wide[i] = data::with_offset(offset, numbers.narrow[i]);
+  }
+  numbers.narrow = {};
 }
 
 void Result::take(Forecast& f, std::size_t index) {
@@ -81,11 +101,18 @@ void Result::take(Forecast& f, std::size_t index) {
     place(from, to, plane == 0 ? 0 : from.size() / plane, f.variates, own, first, rows(),
           f.horizon);
   };
-  put(f.mean, mean);
-  put(f.median, median);
+  put(f.mean, mean.narrow);
+  put(f.median, median.narrow);
   put(f.std, std);
-  put(f.quantiles, quantiles);
-  put(f.samples, samples);
+  put(f.quantiles, quantiles.narrow);
+  put(f.samples, samples.narrow);
+  for (std::size_t v = 0; v < own && v < f.applied.value_offset.size(); ++v) {
+    value_offsets_[first + v] = f.applied.value_offset[v];
+    const auto loc = std::span(f.parameters.affine_loc);
+    for (std::size_t t = 0; t < f.horizon && !loc.empty(); ++t) {
+      loc[v * f.horizon + t] += f.applied.value_offset[v];
+    }
+  }
   if (f.parameters.components > 0) parameters.push_back(std::move(f.parameters));
 }
 
@@ -105,13 +132,13 @@ void bind_result(nb::module_& module) {
           [](nb::handle self) {
             return view_of(self, of(self).mean, {of(self).rows(), of(self).horizon()});
           },
-          "[R][H] float32")
+          "[R][H] float32, or float64 with an offset")
       .def_prop_ro(
           "median",
           [](nb::handle self) {
             return view_of(self, of(self).median, {of(self).rows(), of(self).horizon()});
           },
-          "[R][H] float32, or None in mean mode")
+          "[R][H] float32, or float64 with an offset; None in mean mode")
       .def_prop_ro(
           "std",
           [](nb::handle self) {
@@ -124,7 +151,7 @@ void bind_result(nb::module_& module) {
             Result& r = of(self);
             return view_of(self, r.quantiles, {r.levels().size(), r.rows(), r.horizon()});
           },
-          "[L][R][H] float32, or None in mean mode")
+          "[L][R][H] as the mean, or None in mean mode")
       .def_prop_ro(
           "samples",
           [](nb::handle self) {
@@ -133,7 +160,7 @@ void bind_result(nb::module_& module) {
             return view_of(self, r.samples,
                            {plane == 0 ? 0 : r.samples.size() / plane, r.rows(), r.horizon()});
           },
-          "[S][R][H] float32, or None where they were not asked for")
+          "[S][R][H] as the mean, or None where they were not asked for")
       .def("parameters", &parameters_of, nb::arg("index"),
            "The mixture of series `index` before anything is drawn, or None.");
 }

@@ -33,6 +33,8 @@ struct Waiting {
   std::string id;
   std::vector<std::size_t> targets;
   std::size_t rank = 1;
+  Effects effects;
+  Guards guards;
 };
 
 /// Delivers answers on a thread of its own.
@@ -88,6 +90,7 @@ class Delivery {
       }
       std::vector<Forecast> one;
       one.push_back(future.get());
+      waiting.effects.put_back(one, waiting.guards);
       done(Result(std::move(one), {waiting.id}, std::move(waiting.targets), waiting.rank,
                   waiting.rank == 1),
            nb::none());
@@ -137,15 +140,20 @@ class ServiceHandle {
                 nb::object groups, nb::object covariates, int priority,
                 std::optional<double> timeout, nb::object done) {
     Service& service = alive();
-    const Batch batch(inputs,
-                      extras_of(options, std::move(id), std::move(mask), std::move(groups),
-                                std::move(covariates), 0, nb::none()),
-                      info_, options.forecast.horizon);
+    Batch batch(inputs,
+                extras_of(options, std::move(id), std::move(mask), std::move(groups),
+                          std::move(covariates), 0, nb::none(), nb::none()),
+                info_, options.forecast.horizon);
     if (batch.rank() > 2) {
       refuse("invalid_input", "expected one series, found a batch", "inputs",
              "submit its series one by one");
     }
-    Request request{.series = batch.series().front(), .options = options.forecast};
+    {
+      const nb::gil_scoped_release free;
+      batch.take_out_effects();
+    }
+    Request request{.series = batch.series().front(),
+                    .options = batch.effects().options_of_rest(options.forecast)};
     request.priority = priority;
     if (timeout) {
       request.deadline = std::chrono::steady_clock::now() +
@@ -157,6 +165,8 @@ class ServiceHandle {
     waiting->id = std::string(request.series.id);
     waiting->targets = batch.targets();
     waiting->rank = batch.rank();
+    waiting->guards = options.forecast.guards;
+    waiting->effects = std::move(batch.effects());
     const nb::gil_scoped_release free;
     return service.submit(request, [delivery = delivery_.get(), waiting = std::move(waiting)](
                                        Future f) { delivery->add(std::move(f), waiting); });

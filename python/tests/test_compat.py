@@ -65,7 +65,7 @@ def test_toto_forecaster_with_samples():
         forecaster.forecast(inputs, 20).quantile(0.5)
 
 
-CASES = ["uni", "multi", "switches", "degenerate", "onepatch"]
+CASES = ["uni", "multi", "cov", "switches", "degenerate", "onepatch"]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -87,25 +87,38 @@ def test_toto2_model(case):
 
 
 def test_toto2_covariates():
-    """Known ahead in the horizon; what is missing there, as in the golden case, is refused and not made up."""
+    """Known ahead in the horizon or not: what is there, and that it is, changes the forecast."""
     given = dict(tensors(GOLDEN / "toto2-tiny-cov" / "inputs.safetensors"))
     model = Toto2Model.from_pretrained(GOLDEN / "toto2-tiny-cov")
-    with pytest.raises(toto_cpp.UsageError, match="missing_covariate"):
-        model.forecast(given, 29)
-    mask = given["known_dynamic_mask"].copy()
-    mask[..., 48:] = 1
-    given["known_dynamic_mask"] = mask
     found = model.forecast(given, 29)
     assert found.shape == (9, 2, 2, 29)
+    mask = given["known_dynamic_mask"].copy()
+    assert not mask[..., 48:].all()
+    mask[..., 48:] = 1
+    whole = model.forecast({**given, "known_dynamic_mask": mask}, 29)
+    assert (whole != found).any()
     changed = given["known_dynamic"].copy()
     changed[..., 48:] += 1
-    assert (model.forecast({**given, "known_dynamic": changed}, 29) != found).any()
+    assert (model.forecast({**given, "known_dynamic": changed, "known_dynamic_mask": mask}, 29) != whole).any()
 
 
-def test_toto2_refuses_what_it_does_not_know():
+def test_toto1_takes_no_gaps_ahead(toto1):
+    values, ahead = np.zeros((2, 64), np.float32), np.zeros((1, 8), np.float32)
+    with pytest.raises(toto_cpp.DataError, match="missing_covariate"):
+        toto1.forecast(values, 8, exogenous=1, future_exogenous=ahead, future_mask=ahead > 0)
+    with pytest.raises(toto_cpp.UsageError, match="future_mask"):
+        toto1.forecast(values, 8, exogenous=1, future_exogenous=ahead, future_mask=ahead[:, 1:] > 0)
+
+
+def test_toto2_says_what_it_does_not_know():
     model = Toto2Model.from_pretrained(GOLDEN / "toto2-tiny-uni")
-    with pytest.raises(TypeError, match="modus"):
-        model.forecast({}, 8, modus=1)
+    given = tensors(GOLDEN / "toto2-tiny-uni" / "inputs.safetensors")
+    with pytest.warns(UserWarning, match="modus"):
+        model.forecast(given, 8, modus=1)
+    with pytest.raises(AssertionError, match="divisible by patch_size"):
+        model.forecast(given, 8, decode_block_size=3)
+    with pytest.raises(RuntimeError, match="whole patches"):
+        model.forecast({**given, "target": given["target"][..., 1:], "target_mask": given["target_mask"][..., 1:]}, 8)
     with pytest.raises(ValueError, match="toto-1.0"):
         Toto2Model.from_pretrained(GOLDEN / "toto1-tiny-a")
 

@@ -20,6 +20,13 @@ def test_the_page():
     assert result.attempted > 30 and result.failed == 0
 
 
+def test_the_page_of_scale():
+    for name in ("pyarrow", "duckdb", "polars"):
+        pytest.importorskip(name)
+    result = doctest.testfile(str(ROOT / "docs" / "scale.md"), module_relative=False, optionflags=OPTIONS)
+    assert result.attempted > 15 and result.failed == 0
+
+
 @pytest.mark.parametrize("name", ["toto_cpp", "toto_cpp.model", "toto_cpp.service"])
 def test_docstrings(name):
     result = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)

@@ -121,13 +121,48 @@ def test_covariates_are_known_ahead(toto1, toto2, wave):
     for model in (toto1, toto2):
         values = wave[:96]
         known = np.cos(np.arange(96 + 24) / 5).astype(np.float32)[None]
-        with_them = model.forecast(values, 24, covariates=known)
+        with_them = model.forecast(values, 24, covariates=known, covariates_by="model")
         assert with_them.mean.shape == (24,)
         changed = known.copy()
         changed[0, -24:] += 5
-        assert (model.forecast(values, 24, covariates=changed).mean != with_them.mean).any()
+        assert (model.forecast(values, 24, covariates=changed, covariates_by="model").mean != with_them.mean).any()
         with pytest.raises(toto_cpp.UsageError, match="invalid_covariates"):
             model.forecast(values, 24, covariates=known[:, :-1])
+
+
+def test_exponential_tails(toto2, wave):
+    """Beyond 0.1 and 0.9 the probability halves with each step between the two outermost quantiles."""
+    values = wave[:64]
+    deciles = toto2.forecast(values, 20).quantiles
+    levels = [0.025, 0.1, 0.5, 0.9, 0.99]
+    clamped, found = (toto2.forecast(values, 20, levels, tails=tails).quantiles for tails in ("clamp", "exponential"))
+    assert (toto2.forecast(values, 20, levels).quantiles == clamped).all()
+    assert (found[1:4] == clamped[1:4]).all()
+    assert (clamped[[0, 4]] == deciles[[0, 8]]).all()
+    assert np.allclose(found[0], deciles[0] - 2 * (deciles[1] - deciles[0]), rtol=1e-5)
+    assert np.allclose(found[4], deciles[8] + np.log2(10) * (deciles[8] - deciles[7]), rtol=1e-5)
+    with pytest.raises(toto_cpp.UsageError, match="invalid_choice"):
+        toto2.forecast(values, 20, tails="fat")
+
+
+def test_covariates_are_regressed(nano, toto2, wave):
+    """Their effect is taken out of a series of a model that does not know them, alone and in a batch."""
+    rng = np.random.default_rng(2)
+    known = rng.normal(size=(1, 512 + 24)).astype(np.float32)
+    both = wave + 3 * known[0, :512]
+    truth = np.sin(np.arange(512, 536) / 8) + 3 * known[0, 512:]
+    found = nano.forecast(both, 24, covariates=known)
+    with_model, without = nano.forecast(both, 24, covariates=known, covariates_by="model"), nano.forecast(both, 24)
+    far = [np.abs(one.median - truth).mean() for one in (found, with_model, without)]
+    assert far[0] < 0.2 * min(far[1:]), far
+    batch = nano.forecast([wave, both], 24, ids=["1", "0"], covariates=[known, known])
+    assert (batch[1].quantiles == found.quantiles).all()
+    with toto_cpp.Service(nano) as service:
+        assert (service.submit(both, 24, id="0", covariates=known).result().quantiles == found.quantiles).all()
+    by_model = toto2.forecast(both, 24, covariates=known, covariates_by="model").quantiles
+    assert (toto2.forecast(both, 24, covariates=known).quantiles == by_model).all()
+    with pytest.raises(toto_cpp.UsageError, match="invalid_choice"):
+        nano.forecast(both, 24, covariates=known, covariates_by="luck")
 
 
 def test_groups(toto1, wave):

@@ -111,12 +111,21 @@ def test_ids_and_values_of_all_types(toto1):
     np.testing.assert_array_equal(
         toto1.predict_df(nullable, prediction_length=2).predictions, toto1.predict_df(missing, prediction_length=2).predictions
     )
-    dictionary = pa.table(
-        {"item_id": pa.array(df.item_id).dictionary_encode(), "timestamp": pa.array(df.timestamp), "target": pa.array(df.target)}
-    )
-    np.testing.assert_array_equal(toto1.predict_df(dictionary, prediction_length=2)["predictions"].to_numpy(), plain)
-    enum = pl.from_pandas(df).with_columns(pl.col("item_id").cast(pl.Categorical))
-    np.testing.assert_array_equal(toto1.predict_df(enum, prediction_length=2)["predictions"].to_numpy(), plain)
+    dictionaries = (pa.dictionary(pa.int16(), pa.string()), pa.dictionary(pa.int32(), pa.large_string()))
+    for kind in (pa.string(), pa.large_string(), pa.string_view(), *dictionaries):
+        ids = pa.chunked_array([pa.array(df.item_id[:50]).cast(kind), pa.array(df.item_id[50:]).cast(kind)])
+        table = pa.table({"item_id": ids, "timestamp": pa.array(df.timestamp), "target": pa.array(df.target)})
+        out = toto1.predict_df(table, prediction_length=2)
+        assert out.schema.field("item_id").type == kind and out["item_id"].to_pylist() == ["s0", "s0", "s1", "s1"]
+        np.testing.assert_array_equal(out["predictions"].to_numpy(), plain)
+        nixtlas = table.rename_columns(["unique_id", "ds", "y"])
+        assert toto1.forecast_df(nixtlas, 2).schema.field("unique_id").type == kind
+        assert toto1.cross_validation(nixtlas, 2, n_windows=2).schema.field("unique_id").type == kind
+    for kind in (pl.Categorical(), pl.Enum(["s1", "s0"])):
+        enum = pl.from_pandas(df).with_columns(pl.col("item_id").cast(kind))
+        out = toto1.predict_df(enum, prediction_length=2)
+        assert out["item_id"].dtype == kind
+        np.testing.assert_array_equal(out["predictions"].to_numpy(), plain)
     index = df.assign(timestamp=np.tile(np.arange(64), 2))
     assert list(toto1.predict_df(index, prediction_length=2).timestamp) == [64, 65, 64, 65]
 
@@ -187,7 +196,7 @@ def test_the_columns_are_those_of_statsforecast(nano):
 def test_utilsforecast_evaluates_them(nano):
     pytest.importorskip("utilsforecast")
     from utilsforecast.evaluation import evaluate
-    from utilsforecast.losses import coverage, mae, quantile_loss
+    from utilsforecast.losses import coverage, mae
 
     for kind in ("pandas", "polars"):
         df = KINDS[kind](nixtla(long()))
@@ -271,3 +280,27 @@ def test_wide_frames(toto1, kind):
         assert (out[name].to_numpy() == expected[name].to_numpy()).all()
     some = to_pandas(toto1.predict_df(KINDS[kind](wide), id_column=None, target=["s1"], prediction_length=4))
     np.testing.assert_array_equal(some.predictions, expected.predictions[4:8])
+
+
+def test_a_crooked_series_does_not_change_its_neighbours(toto1):
+    """Gaps of one are filled, whether another has timestamps at odd times or not; the other's rows follow one another."""
+    df = long(3, 80)
+    df = df.drop(index=range(20, 25)).reset_index(drop=True)  # a gap in the first
+    crooked = df.copy()
+    at = crooked.index[crooked.item_id == "s1"][30]
+    crooked.loc[at, "timestamp"] += pd.Timedelta("7min")
+    expected = toto1.predict_df(df, prediction_length=4, freq="h")
+    with pytest.warns(UserWarning, match="1 series are irregular, among them 's1'"):
+        found = toto1.predict_df(crooked, prediction_length=4, freq="h")
+    np.testing.assert_array_equal(found.predictions, expected.predictions)
+    one = toto1.predict_df(df[df.item_id == "s0"], prediction_length=4, freq="h")
+    np.testing.assert_array_equal(one.predictions, expected.predictions[:4])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_a_frame_without_rows(toto1, kind):
+    empty = long()[:0]
+    with pytest.raises(toto_cpp.UsageError, match="no rows"):
+        toto1.predict_df(KINDS[kind](empty), prediction_length=2)
+    with pytest.raises(toto_cpp.UsageError, match="no rows"):
+        toto1.forecast_df(KINDS[kind](nixtla(empty)), 2, freq="h")

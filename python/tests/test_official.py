@@ -16,6 +16,15 @@ theirs = pytest.importorskip("toto.inference.forecaster")
 FOLDER = GOLDEN / "toto1-tiny-a"
 
 
+class Both(tuple):
+    """Calls that forecast with each of them, and the series; `model` is the official one."""
+
+    def __new__(cls, calls, model):
+        self = super().__new__(cls, calls)
+        self.model = model
+        return self
+
+
 @pytest.fixture(scope="module")
 def both():
     """Calls that forecast with each of them."""
@@ -33,7 +42,10 @@ def both():
     ids = torch.tensor([0, 0, 1]).view(1, 3, 1).expand(shape).contiguous()
     given = (series, mask, ids, torch.zeros(shape, dtype=torch.int), torch.ones(shape[:2], dtype=torch.int))
     official, ours = theirs.TotoForecaster(model.eval().model), TotoForecaster(Toto.from_pretrained(FOLDER).model)
-    return lambda *a, **k: official.forecast(Theirs(*given), *a, **k), lambda *a, **k: ours.forecast(MaskedTimeseries(*given), *a, **k), series
+    return Both(
+        (lambda *a, **k: official.forecast(Theirs(*given), *a, **k), lambda *a, **k: ours.forecast(MaskedTimeseries(*given), *a, **k), series),
+        model,
+    )
 
 
 def test_signatures():
@@ -68,3 +80,31 @@ def test_misuse(both):
     for call in both[:2]:
         with pytest.raises(AssertionError, match="num_samples must be divisible"):
             call(8, num_samples=15)
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_predictors_of_gluonts(both, dim):
+    """One trajectory of means, with and without a cache of keys; short and long histories, missing values."""
+    pd = pytest.importorskip("pandas")
+    from toto.inference.gluonts_predictor import Multivariate as Mode
+    from toto.inference.gluonts_predictor import TotoPredictor as Official
+
+    from toto_cpp.compat.gluonts import Multivariate, TotoPredictor
+
+    for name in ("create_for_eval", "predict"):
+        a, b = (inspect.signature(getattr(c, name)).parameters.values() for c in (Official, TotoPredictor))
+        assert [(p.name, p.kind) for p in a] == [(p.name, p.kind) for p in b]
+    rng = np.random.default_rng(0)
+    data = []
+    for i, n in enumerate((300, 200, 256)):
+        values = rng.normal(size=(dim, n)).cumsum(1).astype(np.float32)
+        values[:, 150:153] = np.nan
+        data.append({"target": values[0] if dim == 1 else values, "start": pd.Period("2024-01-01", freq="h"), "item_id": f"s{i}"})
+    official = Official.create_for_eval(both.model, 20, 128, mode=Mode(batch_size=2))
+    ours = TotoPredictor.create_for_eval(Toto.from_pretrained(FOLDER), 20, 128, mode=Multivariate(batch_size=2))
+    for cached in (False, True):
+        for a, b, entry in zip(official.predict(data, use_kv_cache=cached), ours.predict(data, use_kv_cache=cached), data, strict=True):
+            assert (a.item_id, a.start_date, a.samples.shape) == (b.item_id, b.start_date, b.samples.shape)
+            scale = np.nanstd(entry["target"])
+            for x, y in ((a.samples, b.samples), (a.mean, b.mean)):
+                assert x.shape == y.shape and np.max(np.abs(x - y) / (scale + np.abs(x))) <= 1e-4

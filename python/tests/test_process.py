@@ -4,7 +4,6 @@
 import concurrent.futures
 import os
 import pickle
-import re
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import toto_cpp
+from conftest import GOLDEN
 
 
 def test_eight_threads_on_one_model(nano, wave):
@@ -102,7 +102,7 @@ def test_forecasts_are_pickled(nano, wave):
     assert len(batch) == 2 and batch.mean.shape == (2, 8)
 
 
-def test_interrupt():
+def seconds_to_stop():
     code = """
 import sys, time, numpy as np, toto_cpp
 model = toto_cpp.load()
@@ -122,39 +122,70 @@ except KeyboardInterrupt:
     program.send_signal(2)
     took = float(program.stdout.readline()) - sent
     assert program.wait() == 0
-    assert took < 1  # 0.03 s where nothing else runs; the forecast itself takes many seconds
+    return took
 
 
+def test_interrupt():
+    """Within 0.2 s, of a forecast of many seconds. Other programs may hold the cores: the best of some tries."""
+    tries = []
+    while not tries or (min(tries) >= 0.2 and len(tries) < 8):
+        tries.append(seconds_to_stop())
+    assert min(tries) < 0.2, tries
+
+
+def test_calls_do_not_leak(run_python):
+    """In a process of its own, where no other thread allocates."""
+    out = run_python(
+        f"""
+import os, numpy as np, toto_cpp
+model = toto_cpp.load({str(GOLDEN / "toto1-tiny-a")!r})
+short = np.sin(np.arange(64) / 8).astype(np.float32)
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def test_calls_do_not_leak(toto1, wave):
-    short = wave[:64]
+def wrong():
+    try:
+        model.forecast(short, 0)
+    except toto_cpp.UsageError:
+        pass
+def growth(call, calls):
     for _ in range(200):
-        toto1.forecast(short, 8).mean
+        call()
     before = resident()
-    for _ in range(10_000):
-        toto1.forecast(short, 8).mean
-    assert resident() - before < 1 << 20
-    before = resident()
-    for _ in range(2_000):
-        try:
-            toto1.forecast(short, 0)
-        except toto_cpp.UsageError:
-            pass
-    assert resident() - before < 1 << 20
+    for _ in range(calls):
+        call()
+    return resident() - before
+print(growth(lambda: model.forecast(short, 8).mean, 10_000), growth(wrong, 2_000))
+"""
+    )
+    assert all(int(grown) < 1 << 20 for grown in out.split()), out
 
 
-def test_float32_is_not_copied(toto1):
-    """A large array is seen where it lies: nothing of its size is allocated."""
-    values = np.zeros((1, 40_000_000), np.float32)[0]
-    values[:] = 1
-    before = int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1]) << 10
-    toto1.forecast(values, 8, context=128)
-    after = int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1]) << 10
-    assert after - before < 40_000_000
+# In a process of its own, whose peak nothing else has raised. The model is small, and only the last steps are looked at.
+PEAK = """
+import re, sys, numpy as np, toto_cpp
+model = toto_cpp.load(sys.argv[1])
+size = 40_000_000
+values = {{
+    "series": lambda: np.ones(size, np.float32),
+    "batch": lambda: np.ones((400, 1, size // 400), np.float32),
+    "list": lambda: list(np.ones((400, size // 400), np.float32)),
+    "double": lambda: np.ones(size, np.float64),
+}}["{kind}"]()
+peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) << 10
+model.forecast(np.ones(128, np.float32), 8, context=128)
+before = peak()
+model.forecast(values, 8, context=128)
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize("kind", ["series", "batch", "list", "double"])
+def test_float32_is_not_copied(kind):
+    """160 MB of float32 are seen where they lie; of float64, which cannot be, a copy is made, and is seen here."""
+    code, folder = PEAK.format(kind=kind), GOLDEN / "toto1-tiny-a"
+    grown = int(subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=True).stdout)
+    assert grown > 150_000_000 if kind == "double" else grown < 10_000_000
 
 
 def test_import_brings_nothing_but_numpy(run_python):

@@ -10,19 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 import toto_cpp
+import toto_cpp.dataset
+import toto_cpp.duckdb
+import toto_cpp.fugue
+import toto_cpp.ray
+import toto_cpp.spark
 from toto_cpp.compat import MaskedTimeseries, Toto, Toto2GluonTSModel, Toto2GluonTSModelConfig, Toto2Model, TotoForecaster, TotoPipeline
 
 
-def arrays(model: toto_cpp.Model) -> NDArray[np.float32]:
+def arrays(model: toto_cpp.Model) -> NDArray[np.floating[Any]]:
     values = np.zeros(100, np.float32)
     forecast = model.forecast(values, 24, [0.1, 0.5], seed=1, samples=True, progress=lambda done, total: done < total)
     batch: toto_cpp.ForecastBatch = model.forecast([values, values], 24)
+    model.forecast(values, 24, across_missing=False, input_scale=1, clamp=0, minimum=0, maximum=None, integer=True)
+    model.forecast(values, 24, as_reference=True, covariates_by="auto", value_offset=False)
     first: toto_cpp.Forecast = batch[0]
     some: list[toto_cpp.Forecast] = batch[1:]
     names: list[str] = batch.ids
     levels: list[float] = forecast.levels
     assert len(batch) == len(names) and levels and some
-    mean: NDArray[np.float32] = first.mean
+    mean: NDArray[np.floating[Any]] = first.mean
     table: dict[str, Any] = first.to_dict()
     return np.stack([mean, first.quantile(0.3), first.samples[0], forecast.median, forecast.std]) if table else mean
 
@@ -59,6 +66,24 @@ def errors(model: toto_cpp.Model) -> str:
     except toto_cpp.TotoError as error:
         return f"{error.code} {error.where} {error.remedy} {error.status}"
     return ""
+
+
+def files(reader: Any) -> float:
+    def show(seen: toto_cpp.dataset.Progress) -> None:
+        print(seen.fraction, seen.seconds_left, seen.series_per_second)
+
+    done: toto_cpp.dataset.Result = toto_cpp.forecast_dataset("in", "out", 24, level=[80], shard=(0, 2), progress=show)
+    return float(done.series_per_second) + len(toto_cpp.forecast_batches(reader, 24, ordered=False).schema)
+
+
+def engines(con: Any, frame: Any, data: Any) -> list[Any]:
+    toto_cpp.duckdb.register(con, name="forecast", threads=1)
+    function, schema = toto_cpp.spark.map_in_arrow(frame.schema, 24)
+    return [
+        toto_cpp.ray.forecast(data, 24, concurrency=(1, 4), num_gpus=1),
+        toto_cpp.fugue.forecast(frame, 24, "h", level=[80]),
+        frame.mapInArrow(function, schema),
+    ]
 
 
 def drop_ins() -> list[Any]:

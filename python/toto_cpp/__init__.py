@@ -33,6 +33,8 @@ from .forecast import Forecast, ForecastBatch
 from .model import Model, ModelInfo, load
 
 if TYPE_CHECKING:
+    from .batches import forecast_batches
+    from .dataset import forecast_dataset
     from .evaluation import Backtest, backtest
     from .frames import cross_validation, detect_anomalies, forecast_df, predict_df
     from .service import Future, Service
@@ -47,6 +49,8 @@ _LATER = {
     "forecast_df": "frames",
     "cross_validation": "frames",
     "detect_anomalies": "frames",
+    "forecast_batches": "batches",
+    "forecast_dataset": "dataset",
     "backtest": "evaluation",
     "Backtest": "evaluation",
 }
@@ -74,6 +78,8 @@ __all__ = [
     "backtest",
     "cross_validation",
     "detect_anomalies",
+    "forecast_batches",
+    "forecast_dataset",
     "forecast_df",
     "load",
     "predict_df",

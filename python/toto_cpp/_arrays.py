@@ -16,8 +16,9 @@ def _plain(given: Any, where: str) -> Any:
         return given.filled(np.nan) if isinstance(given, np.ma.MaskedArray) else given
     if hasattr(given, "to_numpy"):  # a column of pandas, polars or Arrow
         try:
-            return given.to_numpy(dtype=np.float32, na_value=np.nan)
-        except (TypeError, ValueError):
+            kind = np.float32 if str(given.dtype).lower().startswith("float32") else np.float64
+            return given.to_numpy(dtype=kind, na_value=np.nan)
+        except (AttributeError, TypeError, ValueError):
             try:
                 return given.to_numpy()
             except ValueError:
@@ -29,16 +30,26 @@ def _plain(given: Any, where: str) -> Any:
 
 def float32(given: Any, where: str) -> NDArray[np.float32]:
     """``given`` as float32; None and NA become NaN."""
+    with np.errstate(over="ignore"):
+        return _in_order(floats(given, where), np.float32)
+
+
+def floats(given: Any, where: str) -> NDArray[Any]:
+    """``given`` as float32 where that holds every number of its type, else as float64; None and NA become NaN."""
     try:
-        with np.errstate(over="ignore"):
-            array = np.asarray(_plain(given, where))
-            if array.dtype.kind not in "fiub":
-                if array.dtype.kind not in "O":
-                    raise TypeError(f"elements of type {array.dtype}")
-                array = array.astype(np.float64)
-            return np.ascontiguousarray(array, dtype=np.float32) if array.ndim else array.astype(np.float32)
+        array = np.asarray(_plain(given, where))
+        if array.dtype.kind not in "fiub":
+            if array.dtype.kind not in "O":
+                raise TypeError(f"elements of type {array.dtype}")
+            array = array.astype(np.float64)
+        return _in_order(array, np.float32 if np.can_cast(array.dtype, np.float32) else np.float64)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise usage("invalid_input", f"expected numbers, found {error}", where, "give an array of numbers on the CPU") from None
+
+
+def _in_order(array: NDArray[Any], kind: Any) -> NDArray[Any]:
+    """Of this type, in C order, with the axes that it has."""
+    return np.ascontiguousarray(array, dtype=kind) if array.ndim else array.astype(kind)
 
 
 def mask(given: Any, where: str) -> NDArray[np.uint8]:

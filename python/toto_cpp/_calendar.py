@@ -19,6 +19,7 @@ _FIXED = {
     "m": 60_000_000_000, "h": 3_600_000_000_000, "d": 86_400_000_000_000, "w": 604_800_000_000_000,
 }  # fmt: skip
 _DAY = _FIXED["d"]
+_MONTH = np.timedelta64(1, "M")
 _MONTHS = {"mo": 1, "ms": 1, "me": 1, "m": 1, "q": 3, "qs": 3, "qe": 3, "y": 12, "ys": 12, "ye": 12, "a": 12, "as": 12}
 
 
@@ -67,7 +68,7 @@ def _month_step(times: Times) -> Step | None:
     if steps[0] < 1 or (steps != steps[0]).any():
         return None
     day = (days - months.astype("datetime64[D]")).astype(np.int64)
-    last = ((months + 1).astype("datetime64[D]") - days).astype(np.int64) == 1
+    last = ((months + _MONTH).astype("datetime64[D]") - days).astype(np.int64) == 1
     if last.all():
         return Step("months", int(steps[0]), True)
     if (day == day[0]).all() or ((day == day.max()) | last).all():
@@ -100,6 +101,14 @@ def _commonest(gaps: NDArray[Any]) -> int:
     return int(values[np.argmax(counts)])
 
 
+def nanoseconds(dtype: Any) -> int:
+    """Of one tick of a datetime64."""
+    unit, count = np.datetime_data(dtype)
+    if unit == "generic":
+        return 1_000_000_000_000_000
+    return int(np.ones(1, f"timedelta64[{count}{unit}]").astype("timedelta64[ns]").astype(np.int64)[0])
+
+
 def after(last: Times, step: Step, horizon: int) -> Times:
     """[N, horizon]: the timestamps after each of ``last`` [N], of the same type."""
     ahead = np.arange(1, horizon + 1, dtype=np.int64) * step.count
@@ -111,10 +120,10 @@ def after(last: Times, step: Step, horizon: int) -> Times:
     if last.dtype.kind != "M":
         raise usage("invalid_freq", "expected a whole number, since the times are whole numbers", "freq")
     if step.kind == "fixed":
-        unit = np.datetime_data(last.dtype)[0]
-        size = 1_000_000_000_000_000 if unit == "generic" else int(np.ones(1, f"timedelta64[{unit}]").astype("timedelta64[ns]").astype(np.int64)[0])
+        size = nanoseconds(last.dtype)
         if step.count % size == 0:
-            coarse: Times = last[:, None] + (ahead // size).astype(f"timedelta64[{unit}]")
+            unit, of = np.datetime_data(last.dtype)
+            coarse: Times = last[:, None] + (ahead // size).astype(f"timedelta64[{of}{unit}]")
             return coarse
         fine: Times = last.astype("datetime64[ns]")[:, None] + ahead.astype("timedelta64[ns]")
         return fine
@@ -126,7 +135,7 @@ def after(last: Times, step: Step, horizon: int) -> Times:
         month = days.astype("datetime64[M]")
         of_month = (days - month.astype("datetime64[D]")).astype(np.int64)
         begin = month[:, None] + ahead.astype("timedelta64[M]")
-        end = ((begin + 1).astype("datetime64[D]") - begin.astype("datetime64[D]")).astype(np.int64) - 1
+        end = ((begin + _MONTH).astype("datetime64[D]") - begin.astype("datetime64[D]")).astype(np.int64) - 1
         at = end if step.at_end else np.minimum(of_month[:, None], end)
         found = begin.astype("datetime64[D]") + at.astype("timedelta64[D]")
     whole: Times = found.astype(last.dtype) + rest[:, None]

@@ -25,13 +25,13 @@ class Frame:
     def column(self, name: str) -> Any:
         raise NotImplementedError
 
-    def floats(self, name: str, single: bool = True) -> NDArray[Any]:
-        """A column of numbers as float32; `single` False: as float64 unless it is float32 itself. Missing values are
-        NaN."""
+    def floats(self, name: str) -> NDArray[Any]:
+        """A column of numbers as float64, or float32 where it is that itself. Missing values are NaN."""
         raise NotImplementedError
 
-    def codes(self, name: str) -> tuple[NDArray[np.int64], Any]:
-        """For each row the number of its id, and the ids."""
+    def runs(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64], Any]:
+        """Rows with one id that stand together are a run: the first row of each run, the number of its id, and the ids
+        in the order in which rows name them."""
         raise NotImplementedError
 
     def times(self, name: str) -> tuple[NDArray[Any], Any]:
@@ -45,6 +45,10 @@ class Frame:
     def take(self, values: Any, rows: NDArray[np.int64]) -> Any:
         """Elements of a column of this kind."""
         raise NotImplementedError
+
+    def words(self, values: list[str], rows: NDArray[np.int64]) -> Any:
+        """A column of text: ``values[rows]``."""
+        return np.array(values, object)[rows].tolist()
 
     def build(self, columns: dict[str, Any]) -> Any:
         """A frame of this kind."""
@@ -61,8 +65,18 @@ class Frame:
                 raise usage("missing_column", f"no column {name!r}; there are {listed}", where)
 
 
-def _first_of_runs(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(codes) else np.zeros(0, np.int64)
+def _begins(changed: NDArray[np.bool_], count: int) -> NDArray[np.int64]:
+    """The first row of each run; ``changed`` [count - 1]: the next row has another id."""
+    return np.r_[0, np.flatnonzero(changed) + 1] if count else np.zeros(0, np.int64)
+
+
+def _numbered(codes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers by first appearance, and where each appears first."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    return position[inverse], first[order]
 
 
 class PandasFrame(Frame):
@@ -77,21 +91,22 @@ class PandasFrame(Frame):
     def column(self, name: str) -> Any:
         return self.frame[name]
 
-    def floats(self, name: str, single: bool = True) -> NDArray[Any]:
+    def floats(self, name: str) -> NDArray[Any]:
         try:
             column = self.frame[name]
-            kind = np.float32 if single or str(column.dtype).lower().startswith("float32") else np.float64
+            kind = np.float32 if str(column.dtype).lower().startswith("float32") else np.float64
             found: NDArray[Any] = column.to_numpy(dtype=kind, na_value=np.nan)
             return found
         except (TypeError, ValueError) as error:
             raise usage("not_a_number", f"expected numbers: {error}", f"column {name!r}") from None
 
-    def codes(self, name: str) -> tuple[NDArray[np.int64], Any]:
+    def runs(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64], Any]:
         column = self.frame[name]
         codes, labels = self.pd.factorize(column)
         if len(codes) and codes.min() < 0:
             raise usage("missing_id", f"row {int(np.argmin(codes))} has no id", f"column {name!r}")
-        return codes.astype(np.int64), self.pd.Series(labels, dtype=column.dtype).array
+        starts = _begins(codes[1:] != codes[:-1], len(codes))
+        return starts, codes[starts].astype(np.int64), self.pd.Series(labels, dtype=column.dtype).array
 
     def times(self, name: str) -> tuple[NDArray[Any], Any]:
         column = self.frame[name]
@@ -135,30 +150,25 @@ class PolarsFrame(Frame):
     def column(self, name: str) -> Any:
         return self.frame[name]
 
-    def floats(self, name: str, single: bool = True) -> NDArray[Any]:
+    def floats(self, name: str) -> NDArray[Any]:
         try:
             column = self.frame[name]
-            kind = self.pl.Float32 if single or column.dtype == self.pl.Float32 else self.pl.Float64
+            kind = self.pl.Float32 if column.dtype == self.pl.Float32 else self.pl.Float64
             found: NDArray[Any] = column.cast(kind).to_numpy()
             return found
         except self.pl.exceptions.PolarsError as error:
             raise usage("not_a_number", f"expected numbers: {str(error).splitlines()[0]}", f"column {name!r}") from None
 
-    def codes(self, name: str) -> tuple[NDArray[np.int64], Any]:
+    def runs(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64], Any]:
         column = self.frame[name]
         if column.null_count():
             raise usage("missing_id", f"{column.null_count()} rows have no id", f"column {name!r}")
-        changed = (column != column.shift(1)).fill_null(True).to_numpy()
-        starts = np.flatnonzero(changed)
+        starts = _begins((column.slice(1) != column.slice(0, max(0, len(column) - 1))).to_numpy(), len(column))
         labels = column.gather(starts)
         if labels.n_unique() == len(labels):  # the rows of each series stand together
-            return np.cumsum(changed) - 1, labels
-        ranks = (column.rank("dense").to_numpy() - 1).astype(np.int64)
-        _, first, inverse = np.unique(ranks, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        position = np.empty(len(order), np.int64)
-        position[order] = np.arange(len(order))
-        return position[inverse], column.gather(first[order])
+            return starts, np.arange(len(starts)), labels
+        numbers, first = _numbered(labels.rank("dense").to_numpy())
+        return starts, numbers, labels.gather(first)
 
     def times(self, name: str) -> tuple[NDArray[Any], Any]:
         column = self.frame[name]
@@ -183,6 +193,9 @@ class PolarsFrame(Frame):
     def take(self, values: Any, rows: NDArray[np.int64]) -> Any:
         return values.gather(rows)
 
+    def words(self, values: list[str], rows: NDArray[np.int64]) -> Any:
+        return self.pl.Series(values, dtype=self.pl.String).gather(rows)
+
     def build(self, columns: dict[str, Any]) -> Any:
         return self.pl.DataFrame(columns)
 
@@ -201,30 +214,32 @@ class ArrowFrame(Frame):
     def column(self, name: str) -> Any:
         return self.frame.column(name).combine_chunks()
 
-    def floats(self, name: str, single: bool = True) -> NDArray[Any]:
+    def floats(self, name: str) -> NDArray[Any]:
         try:
             column = self.column(name)
-            kind = self.pa.float32() if single or column.type == self.pa.float32() else self.pa.float64()
+            kind = self.pa.float32() if column.type == self.pa.float32() else self.pa.float64()
             found: NDArray[Any] = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
             return found
         except self.pa.ArrowException as error:
             raise usage("not_a_number", f"expected numbers: {str(error).splitlines()[0]}", f"column {name!r}") from None
 
-    def codes(self, name: str) -> tuple[NDArray[np.int64], Any]:
+    def runs(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64], Any]:
         column = self.column(name)
         if column.null_count:
             raise usage("missing_id", f"{column.null_count} rows have no id", f"column {name!r}")
-        if self.pa.types.is_string_view(column.type):
-            column = column.cast(self.pa.string())
+        encoded = self._plain(column)
         if not self.pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        given = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        # In the order in which the rows name them.
-        _, first, inverse = np.unique(given, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        position = np.empty(len(order), np.int64)
-        position[order] = np.arange(len(order))
-        return position[inverse], column.dictionary.take(self.pa.array(given[first[order]]))
+            encoded = encoded.dictionary_encode()
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        starts = _begins(codes[1:] != codes[:-1], len(codes))
+        numbers, first = _numbered(codes[starts])
+        return starts, numbers, self.take(column, starts[first])
+
+    def _plain(self, column: Any) -> Any:
+        """Text of a type that elements can be taken of."""
+        if self.pa.types.is_string_view(column.type):
+            return column.cast(self.pa.large_string())
+        return column
 
     def times(self, name: str) -> tuple[NDArray[Any], Any]:
         column = self.column(name)
@@ -246,10 +261,18 @@ class ArrowFrame(Frame):
         return column if is_text else column.cast(wanted, safe=False)
 
     def take(self, values: Any, rows: NDArray[np.int64]) -> Any:
-        return values.take(self.pa.array(rows))
+        return self._plain(values).take(self.pa.array(rows)).cast(values.type)
+
+    def words(self, values: list[str], rows: NDArray[np.int64]) -> Any:
+        return self.pa.array(values, self.pa.string()).take(self.pa.array(rows))
 
     def build(self, columns: dict[str, Any]) -> Any:
         return self.pa.table(columns)
+
+
+def is_distributed(given: Any) -> bool:
+    """Whether it is a frame of Spark, Dask or Ray: toto_cpp.fugue forecasts those."""
+    return type(given).__module__.split(".")[0] in ("pyspark", "dask", "dask_expr", "ray")
 
 
 def frame_of(given: Any, where: str = "df") -> Frame:

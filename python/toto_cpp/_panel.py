@@ -20,8 +20,17 @@ def _data_error(code: str, message: str, where: str, remedy: str = "") -> Except
     return make(65, code, message, where, remedy, f"[{code}] {where}: {message}" + (f" ({remedy})" if remedy else ""))
 
 
-def _text(one: Any) -> str:
-    return str(one.as_py() if hasattr(one, "as_py") else one)
+def _plain(ids: Any) -> list[Any]:
+    """Python's own objects of a column of ids."""
+    if hasattr(ids, "to_pylist"):
+        listed: list[Any] = ids.to_pylist()
+        return listed
+    return list(ids)
+
+
+def _ticks(times: NDArray[Any]) -> NDArray[np.int64]:
+    """Whole numbers, in the unit of the times."""
+    return times.view(np.int64) if times.dtype.kind == "M" else times.astype(np.int64, copy=False)
 
 
 @dataclass
@@ -48,11 +57,12 @@ class Panel:
 
     def series(self, names: list[str]) -> list[NDArray[Any]]:
         """[T] of each series for one column, [V, T] for several. Views where it is one."""
-        ends = self.starts[1:-1]
+        bounds = self.starts.tolist()
+        cuts = [slice(a, b) for a, b in zip(bounds, bounds[1:])]
         if len(names) == 1:
-            return np.split(self.columns[names[0]], ends)
-        split = [np.split(self.columns[name], ends) for name in names]
-        return [np.stack(parts) for parts in zip(*split)]
+            column = self.columns[names[0]]
+            return [column[cut] for cut in cuts]
+        return [np.stack([self.columns[name][cut] for name in names]) for cut in cuts]
 
     def future(self, horizon: int) -> NDArray[Any]:
         """[N, horizon]"""
@@ -63,13 +73,12 @@ class Panel:
         return self.frame.stamp(times.ravel(), self.zone, on_the_wall, self.time_column)
 
     def repeated_ids(self, counts: Any) -> Any:
-        if not self.id_column:  # a wide frame
-            return np.repeat(np.array(self.names, object), counts).tolist()
-        return self.frame.take(self.ids, np.repeat(np.arange(len(self)), counts))
+        rows = np.repeat(np.arange(len(self)), counts)
+        return self.frame.take(self.ids, rows) if self.id_column else self.frame.words(self.names, rows)
 
 
 def _sorted(frame: Frame, id_column: str, time_column: str, by_id: bool) -> tuple[Any, ...]:
-    codes, ids = frame.codes(id_column)
+    starts, numbers, ids = frame.runs(id_column)
     times, zone = frame.times(time_column)
     if times.dtype.kind not in "Miu":
         raise usage("invalid_timestamp", f"expected timestamps or whole numbers, found {times.dtype}", f"column {time_column!r}")
@@ -77,31 +86,37 @@ def _sorted(frame: Frame, id_column: str, time_column: str, by_id: bool) -> tupl
         raise _data_error("invalid_timestamp", f"row {int(np.isnat(times).argmax())} has no time", f"column {time_column!r}")
     count = len(ids)
     if by_id and count > 1:
-        plain = [i.as_py() if hasattr(i, "as_py") else i for i in ids]
-        numbers = all(isinstance(i, (int, float, np.integer)) for i in plain)
-        order = np.argsort(np.array(plain if numbers else [str(i) for i in plain]), kind="stable")
+        plain = _plain(ids)
+        are_numbers = all(isinstance(i, (int, float, np.integer)) for i in plain)
+        order = np.argsort(np.array(plain if are_numbers else [str(i) for i in plain]), kind="stable")
         place = np.empty(count, np.int64)
         place[order] = np.arange(count)
-        codes, ids = place[codes], frame.take(ids, order)
+        numbers, ids = place[numbers], frame.take(ids, order)
     rows = None
-    same = codes[1:] == codes[:-1]
-    if (codes[1:] < codes[:-1]).any() or (same & (times[1:] < times[:-1])).any():
+    gaps = _inner_gaps(times, starts)
+    if (numbers[1:] <= numbers[:-1]).any() or gaps.min(initial=1) < 0:
+        codes = np.repeat(numbers, np.diff(np.r_[starts, len(times)]))
         rows = np.lexsort((times, codes))
-        codes, times = codes[rows], times[rows]
-        same = codes[1:] == codes[:-1]
-    repeated = same & (times[1:] == times[:-1])
-    if repeated.any():
-        at = int(repeated.argmax())
-        raise _data_error(
-            "duplicate_timestamp", f"{times[at]} twice", f"series {_text(ids[int(codes[at])])!r}", "keep one row for each time"
-        )
-    starts = np.flatnonzero(np.r_[True, ~same]) if len(codes) else np.zeros(0, np.int64)
-    return ids, np.r_[starts, len(codes)].astype(np.int64), times, zone, rows
+        times = times[rows]
+        starts = np.searchsorted(codes[rows], np.arange(count))
+        gaps = _inner_gaps(times, starts)
+    if gaps.min(initial=1) == 0:
+        at = int((gaps == 0).argmax())
+        name = _plain(ids)[int(np.searchsorted(starts, at, side="right")) - 1]
+        raise _data_error("duplicate_timestamp", f"{times[at]} twice", f"series {str(name)!r}", "keep one row for each time")
+    return ids, np.r_[starts, len(times)].astype(np.int64), times, zone, rows
+
+
+def _inner_gaps(times: NDArray[Any], starts: NDArray[np.int64], between: int = 1) -> NDArray[np.int64]:
+    """From each row to the next, in the unit of the times; `between` one series and the next."""
+    gaps = np.diff(_ticks(times))
+    gaps[starts[1:] - 1] = between
+    return gaps
 
 
 def _step_of(frame: Frame, times: NDArray[Any], zone: Any, freq: Any, where: str) -> tuple[Step, NDArray[Any]]:
     """The step of one series, and its times: on the wall of its zone where the step goes by days."""
-    step = None if freq is None else _calendar.parse(freq)
+    step = freq if freq is None or isinstance(freq, Step) else _calendar.parse(freq)
     if not len(times):
         return step or Step("index", 1), times
     if zone is None or (step is not None and not step.by_days):
@@ -136,10 +151,9 @@ def read_wide(frame: Frame, time_column: str, columns: list[str], freq: Any) -> 
 
 
 def read(
-    frame: Frame, id_column: str, time_column: str, columns: list[str], freq: Any, by_id: bool = False, fill: bool = True,
-    single: bool = True,
+    frame: Frame, id_column: str, time_column: str, columns: list[str], freq: Any, by_id: bool = False, fill: bool = True
 ) -> Panel:
-    """Reads a long frame. A row that is missing in a fixed step becomes a missing value. `single`: as Frame.floats."""
+    """Reads a long frame. A row that is missing in a fixed step becomes a missing value."""
     frame.check([id_column, time_column, *columns], "df")
     ids, starts, times, zone, rows = _sorted(frame, id_column, time_column, by_id)
     longest = int(np.argmax(np.diff(starts))) if len(times) else 0
@@ -148,9 +162,9 @@ def read(
         times = frame.local(times, zone)
     values = {}
     for name in columns:
-        column = frame.floats(name, single)
+        column = frame.floats(name)
         values[name] = column if rows is None else column[rows]
-    panel = Panel(frame, id_column, time_column, ids, [_text(i) for i in ids], starts, times, zone, step, values)
+    panel = Panel(frame, id_column, time_column, ids, [str(i) for i in _plain(ids)], starts, times, zone, step, values)
     return _filled(panel) if fill else panel
 
 
@@ -158,16 +172,32 @@ def _filled(panel: Panel) -> Panel:
     """Where timestamps are missing, rows of NaN."""
     if panel.step.kind not in ("fixed", "index") or len(panel.times) < 2:
         return panel
-    ticks = panel.times.astype("datetime64[ns]") if panel.times.dtype.kind == "M" else panel.times
-    gaps = np.diff(ticks.astype(np.int64))
-    inside = np.ones(len(gaps), bool)
-    inside[panel.starts[1:-1] - 1] = False
-    odd = inside & (gaps != panel.step.count)
+    ticks = panel.times
+    if ticks.dtype.kind == "M":
+        unit = _calendar.nanoseconds(ticks.dtype)
+        if panel.step.count % unit == 0:
+            count = panel.step.count // unit
+            if (_inner_gaps(ticks, panel.starts[:-1], count) == count).all():
+                return panel
+        ticks = ticks.astype("datetime64[ns]")
+    gaps = _inner_gaps(ticks, panel.starts[:-1], panel.step.count)
+    odd = gaps != panel.step.count
     if not odd.any():
         return panel
-    if (gaps[odd] % panel.step.count).any() or gaps[odd].sum() // panel.step.count > 2 * len(panel.times):
-        warnings.warn("timestamps are irregular: rows are taken as consecutive observations", stacklevel=5)
-        return panel
+    # Each series by itself: what is made of it does not depend on those beside it.
+    owner = np.searchsorted(panel.starts, np.flatnonzero(odd), side="right") - 1
+    crooked = np.zeros(len(panel), bool)
+    crooked[owner[gaps[odd] % panel.step.count != 0]] = True
+    added = np.bincount(owner, gaps[odd] // panel.step.count - 1, len(panel))
+    crooked |= added > 2 * panel.lengths
+    if crooked.any():
+        warnings.warn(
+            f"timestamps of {crooked.sum()} series are irregular, among them {panel.names[int(crooked.argmax())]!r}: their rows are "
+            "taken as consecutive observations", stacklevel=5,
+        )  # fmt: skip
+        odd[np.flatnonzero(odd)[crooked[owner]]] = False
+        if not odd.any():
+            return panel
     extra = np.where(odd, gaps // panel.step.count - 1, 0)
     place = np.arange(len(panel.times)) + np.r_[0, np.cumsum(extra)]
     total = int(place[-1]) + 1

@@ -16,7 +16,8 @@ from . import _core
 from ._kinds import frame_of
 from ._panel import Panel, read
 from ._tables import module
-from .model import Model, Progress
+from ._options import Progress
+from .model import Model
 
 
 def _table(text: str) -> dict[str, list[Any]]:

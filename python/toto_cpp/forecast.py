@@ -14,7 +14,7 @@ from ._errors import usage
 if TYPE_CHECKING:
     from ._core import Result
 
-Floats = NDArray[np.float32]
+Floats = NDArray[np.floating[Any]]  # float32, or float64 where a series of the call has a value offset
 
 
 def _interpolated(levels: Sequence[float], quantiles: Floats, level: float) -> Floats:
@@ -31,12 +31,12 @@ def _interpolated(levels: Sequence[float], quantiles: Floats, level: float) -> F
         exact: Floats = quantiles[above]
         return exact
     part = (level - levels[above - 1]) / (levels[above] - levels[above - 1])
-    between: Floats = quantiles[above - 1] + np.float32(part) * (quantiles[above] - quantiles[above - 1])
+    between: Floats = quantiles[above - 1] + quantiles.dtype.type(part) * (quantiles[above] - quantiles[above - 1])
     return between
 
 
 def _of_samples(samples: Floats, level: float) -> Floats:
-    found: Floats = np.quantile(samples, level, axis=0).astype(np.float32)
+    found: Floats = np.quantile(samples, level, axis=0).astype(samples.dtype)
     return found
 
 
@@ -96,7 +96,8 @@ class _Arrays:
 
     @property
     def mean(self) -> Floats:
-        """[..., H]: the mean, in the units of the input."""
+        """[..., H]: the mean, in the units of the input. This and the following are float32, or float64 where the values
+        of a series of the call had too many digits for float32 (``value_offset``)."""
         return self._needed(self._result.mean, "mean")
 
     @property

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 from ._errors import usage
-from ._kinds import Frame, frame_of
+from ._kinds import Frame, frame_of, is_distributed
 from ._panel import Panel, read, read_wide
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _DECILES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 
 def _covariates(
     panel: Panel, future: Any, names: list[str], horizon: int, freq: Any
-) -> list[NDArray[np.float32]] | None:
+) -> list[NDArray[Any]] | None:
     """[E, T + horizon] of each series."""
     if not names:
         return None
@@ -40,7 +40,7 @@ def _covariates(
     out = []
     for i, name in enumerate(panel.names):
         at = where.get(name)
-        given = np.atleast_2d(coming[at]) if at is not None else np.zeros((len(names), 0), np.float32)
+        given = np.atleast_2d(coming[at]) if at is not None else np.zeros((len(names), 0))
         if at is not None and given.shape[1] != horizon:  # more rows than needed: those of the horizon
             keep = np.isin(_utc(ahead, at), wanted[i])
             given = given[:, keep]
@@ -60,6 +60,8 @@ def _utc(panel: Panel, index: int) -> NDArray[Any]:
 def _forecast(
     model: Model, panel: Panel, targets: list[str], horizon: int, quantiles: Sequence[float], covariates: Any, options: dict[str, Any]
 ) -> ForecastBatch:
+    if not len(panel):
+        raise usage("invalid_input", "the frame has no rows", "df", "give a frame with at least one series")
     given = {**_FRAME_DEFAULTS, **options}
     found: Any = model.forecast(
         panel.series(targets), horizon, list(quantiles), ids=panel.names, covariates=covariates, **given
@@ -125,7 +127,7 @@ def predict_df(
     columns = {
         id_column: panel.repeated_ids(rows),
         timestamp_column: panel.stamp(times),
-        "target_name": np.tile(np.repeat(np.array(targets), horizon), len(panel)).tolist(),
+        "target_name": frame.words(targets, np.tile(np.repeat(np.arange(len(targets)), horizon), len(panel))),
         "predictions": quantiles[levels.index(0.5)],
     }
     columns.update((str(q), quantiles[levels.index(q)]) for q in quantile_levels)
@@ -155,7 +157,7 @@ def _predict_wide(
 
 def _jointly(
     model: Model, panel: Panel, targets: list[str], horizon: int, levels: list[float], options: dict[str, Any]
-) -> NDArray[np.float32]:
+) -> NDArray[Any]:
     lengths = panel.lengths
     if (lengths != lengths[0]).any():
         raise usage("invalid_input", "series that are forecast jointly must have the same timestamps", "cross_learning")
@@ -216,10 +218,22 @@ def forecast_df(
     """Forecasts every series of a long frame, with the arguments and the columns of Nixtla's libraries: ``id_col``,
     ``time_col``, the median as ``model_name``, and ``-lo-80``/``-hi-80`` for ``level=[80]`` or ``-q-10`` for
     ``quantiles=[0.1]``. Series are sorted by id. ``X_df`` has covariates known ahead. Other options are those of
-    ``Model.forecast``."""
+    ``Model.forecast``.
+
+    A frame of Spark, Dask or Ray is forecast where its rows are (``toto_cpp.fugue.forecast``); ``freq`` must then be
+    given, and there are no covariates."""
+    if is_distributed(df):
+        if X_df is not None:
+            raise usage("conflicting_options", "frames of Spark, Dask and Ray are forecast without covariates", "X_df")
+        from .fugue import forecast
+
+        return forecast(
+            df, h, freq, model=model, id_col=id_col, time_col=time_col, target_col=target_col, level=level, quantiles=quantiles,
+            model_name=model_name, **options,
+        )  # fmt: skip
     frame = frame_of(df)
     covariates = _numbers_of(frame, X_df, [id_col, time_col, target_col])
-    panel = read(frame, id_col, time_col, [target_col, *covariates], freq, by_id=True, single=False)
+    panel = read(frame, id_col, time_col, [target_col, *covariates], freq, by_id=True)
     wanted = _wanted(level, quantiles, model_name)
     levels = _levels(wanted)
     known = _covariates(panel, X_df, covariates, h, freq)
@@ -247,11 +261,18 @@ def cross_validation(
     """Forecasts the last ``n_windows`` windows of ``h`` steps, ``step_size`` apart (``h`` by default), each from what
     was known before it. Columns are those of Nixtla's libraries: id, time, "cutoff", the target and those of
     ``forecast_df``."""
+    if is_distributed(df):
+        from .fugue import forecast
+
+        return forecast(
+            df, h, freq, model=model, id_col=id_col, time_col=time_col, target_col=target_col, level=level, quantiles=quantiles,
+            model_name=model_name, n_windows=n_windows, step_size=step_size, **options,
+        )  # fmt: skip
     step = h if step_size is None else step_size
     if h < 1 or n_windows < 1 or step < 1:
         raise usage("invalid_windows", "expected h, n_windows and step_size of at least 1", "cross_validation")
     frame = frame_of(df)
-    panel = read(frame, id_col, time_col, [target_col], freq, by_id=True, single=False)
+    panel = read(frame, id_col, time_col, [target_col], freq, by_id=True)
     needed = h + (n_windows - 1) * step + 1
     short = panel.lengths < needed
     if short.any():
@@ -298,7 +319,7 @@ def detect_anomalies(
     ``h`` steps long; the first rows of a series, fewer than four patches and never more than half, are not judged and
     not returned."""
     frame = frame_of(df)
-    panel = read(frame, id_col, time_col, [target_col], freq, by_id=True, single=False)
+    panel = read(frame, id_col, time_col, [target_col], freq, by_id=True)
     wanted = _wanted([level], None, model_name)
     levels = _levels(wanted)
     least = 4 * model.info.patch_size

@@ -6,23 +6,25 @@ from __future__ import annotations
 import json
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from numpy.typing import NDArray
 
 from . import _core
 from ._errors import TotoError
+from ._options import DECILES, CallOptions, ForecastOptions, Progress, make_options
 from .forecast import Forecast, ForecastBatch, wrap
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 _SETTINGS = {
-    "preset", "mode", "device", "backend", "precision", "threads", "seed", "plan_cache_dir", "plan_cache", "max_plans",
+    "preset", "mode", "kv_cache", "device", "backend", "precision", "threads", "seed", "plan_cache_dir", "plan_cache", "max_plans",
     "memory_limit", "log", "strict_counters", "deterministic_checks",
 }  # fmt: skip
-Progress = Callable[[int, int], "bool | None"]
-DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True)
@@ -47,33 +49,6 @@ class ModelInfo:
     file_bytes: int
     stored_types: list[tuple[str, int]]
     warnings: list[str]
-
-
-def make_options(
-    horizon: int,
-    quantiles: Sequence[float] = DECILES,
-    *,
-    num_samples: int = 256,
-    samples: bool = False,
-    parameters: bool = False,
-    mean_only: bool = False,
-    seed: int | None = None,
-    decode: str = "cached",
-    quantiles_from: str = "auto",
-    align: str = "pad",
-    missing: str = "ffill",
-    context: int = 4096,
-    decode_block_size: int = 0,
-    has_missing_values: bool = True,
-    scaler_fallback_min_obs: int = 0,
-    quantile_real_cap_k: float = 0.0,
-) -> _core.Options:
-    """Options of ``Model.forecast``, made once for many calls."""
-    return _core.Options(
-        horizon, quantiles, num_samples, samples, parameters, mean_only, seed, decode, quantiles_from,
-        align, missing, context, decode_block_size, has_missing_values, scaler_fallback_min_obs,
-        quantile_real_cap_k,
-    )  # fmt: skip
 
 
 class Model:
@@ -104,6 +79,7 @@ class Model:
         if log is not None and not isinstance(log, str):
             flags["log"] = ",".join(log)
         self._core = _core.ModelHandle(name, preset, seed, None if hub_cache is None else fspath(hub_cache), strict, flags)
+
     @classmethod
     def load(cls, model: str | PathLike[str] | None = None, **options: Any) -> Model:
         """As ``toto_cpp.load``."""
@@ -117,13 +93,13 @@ class Model:
 
     @overload
     def forecast(
-        self, inputs: Sequence[NDArray[Any]], horizon: int = ..., quantiles: Sequence[float] = ..., **options: Any
+        self, inputs: Sequence[NDArray[Any]], horizon: int = ..., quantiles: Sequence[float] = ..., **options: Unpack[CallOptions]
     ) -> ForecastBatch: ...
     @overload
     def forecast(
-        self, inputs: Any, horizon: int = ..., quantiles: Sequence[float] = ..., **options: Any
+        self, inputs: Any, horizon: int = ..., quantiles: Sequence[float] = ..., **options: Unpack[CallOptions]
     ) -> Forecast | ForecastBatch: ...
-    def forecast(  # type: ignore[misc]  # the overloads leave the options out
+    def forecast(
         self,
         inputs: Any,
         horizon: int = 64,
@@ -135,21 +111,9 @@ class Model:
         covariates: Any = None,
         exogenous: int = 0,
         future_exogenous: Any = None,
+        future_mask: Any = None,
         progress: Progress | None = None,
-        num_samples: int = 256,
-        samples: bool = False,
-        parameters: bool = False,
-        mean_only: bool = False,
-        seed: int | None = None,
-        decode: str = "cached",
-        quantiles_from: str = "auto",
-        align: str = "pad",
-        missing: str = "ffill",
-        context: int = 4096,
-        decode_block_size: int = 0,
-        has_missing_values: bool = True,
-        scaler_fallback_min_obs: int = 0,
-        quantile_real_cap_k: float = 0.0,
+        **options: Unpack[ForecastOptions],
     ) -> Forecast | ForecastBatch:
         """Forecasts one series or a batch.
 
@@ -163,31 +127,45 @@ class Model:
         (seed, id, variate, sample, step), so a series has the same forecast alone and in a batch.
         ``mask``: as the values, True where observed. ``groups``: [V] or [V, T] whole numbers; variates attend to
         each other within a group. ``covariates``: [E, T + horizon], known ahead. ``exogenous`` and
-        ``future_exogenous`` [E, horizon]: the last E variates are covariates in the model's own form. For a batch
-        each of these is a list with one element for each series.
+        ``future_exogenous`` [E, horizon]: the last E variates are covariates in the model's own form;
+        ``future_mask``: as the latter, True where known (Toto 2.0). For a batch each of these is a list with one
+        element for each series.
 
         ``progress``: called with units done and in all, some 50 times a second; returning False stops.
-        ``num_samples``: trajectories for the steps that are not exact; ``samples=True`` keeps them.
+        ``num_samples``: trajectories (256) for the steps that are not exact; ``samples=True`` keeps them.
         ``parameters=True`` keeps the mixture. ``mean_only``: one trajectory of means, nothing is drawn.
-        ``seed``: None is TOTO_SEED, else 0. ``decode``: "cached" or "uncached". ``quantiles_from``: "auto" or
-        "samples". ``align``: "pad" or "trim". ``missing``: what stands for NaN: "ffill", "linear", "zero" or "error".
-        ``context``: the last so many steps are looked at. The last four are Toto 2.0's, as in the official code.
+        ``seed``: None is TOTO_SEED, else 0. ``decode``: "cached" (default) or "uncached". ``quantiles_from``: "auto" or
+        "samples". ``paths``: "independent", or "coherent": the steps of a patch are drawn together (Toto 1.0 on the CPU).
+        ``tails``: what Toto 2.0 gives beyond its quantiles 0.1 and 0.9: "clamp", these two, or "exponential", which is
+        an assumption. ``align``: "pad" or "trim". ``missing``: what stands for NaN: "ffill", "linear", "zero" or "error". ``context``:
+        the last so many steps (4096) are looked at, up to the last that is there. ``decode_block_size``,
+        ``has_missing_values``, ``scaler_fallback_min_obs`` and ``quantile_real_cap_k`` are Toto 2.0's, as in the
+        official code.
+
+        ``across_missing``: a context without values at its end is forecast from its last one; the steps in between are
+        left out. ``input_scale``: what the model sees is the series times this; 0: a power of two for each variate.
+        ``clamp``: sampled steps stay within so many ranges (4) of the context; 0: free. ``minimum``, ``maximum``: of all
+        results; ``integer``: medians, quantiles and samples are whole numbers. ``as_reference=True`` does without all of
+        these, as the official code.
+
+        ``value_offset``: values of float64 that float32 has too few digits for (around 1e7, or prices with small moves) are
+        forecast as differences from an exact offset, as the command line does, and results are float64 with it added;
+        False: they are rounded. ``as_reference`` rounds them too.
+
+        ``covariates_by``: "model": the model takes ``covariates``. "regress": a ridge regression takes their effect out of
+        the series, the model forecasts the rest, and the effect is put back. "auto": as the model was trained.
 
         Returns ``Forecast``, or ``ForecastBatch`` for a batch. Raises TotoError with the codes of docs/errors.md,
         and KeyboardInterrupt on Ctrl-C.
         """
-        chosen = _core.Options(
-            horizon, quantiles, num_samples, samples, parameters, mean_only, seed, decode, quantiles_from,
-            align, missing, context, decode_block_size, has_missing_values, scaler_fallback_min_obs,
-            quantile_real_cap_k,
-        )  # fmt: skip
+        chosen = make_options(horizon, quantiles, **options)
         return wrap(
             self._core.forecast(
-                inputs, chosen, ids, mask, groups, covariates, exogenous, future_exogenous, progress
+                inputs, chosen, ids, mask, groups, covariates, exogenous, future_exogenous, future_mask, progress
             )
         )
 
-    def warm_up(self, shapes: Sequence[tuple[int, ...]], **options: Any) -> None:
+    def warm_up(self, shapes: Sequence[tuple[int, ...]], **options: Unpack[ForecastOptions]) -> None:
         """Gets ready for shapes (context, horizon[, variates[, batch]]): their first forecast takes no longer than
         the others."""
         full: list[Any] = [(*shape, *(1, 1)[len(shape) - 2 :]) for shape in shapes]
@@ -212,6 +190,7 @@ class Model:
 
     def close(self) -> None:
         """Frees the memory. Forecasts that were made stay valid; all else is the error ``closed``."""
+        self._info = None
         self._core.close()
 
     def __enter__(self) -> Model:
@@ -264,8 +243,9 @@ def load(model: str | PathLike[str] | None = None, **options: Any) -> Model:
     cache; None: TOTO_MODEL_ID, else toto-nano, which is part of this package. Nothing is downloaded.
 
     Options, each None by default: ``preset`` ("production", "development", "validation"), ``mode`` ("eager",
-    "default", "reduce-overhead", "max-autotune"), ``device`` ("cpu", "cuda", "auto"), ``backend``, ``precision``
-    ("float32", "bfloat16", "tf32"), ``threads``, ``seed``, ``plan_cache_dir``, ``plan_cache`` ("prefer", "only",
+    "default", "reduce-overhead", "max-autotune"), ``kv_cache`` ("shared", "private"), ``device`` ("cpu", "cuda",
+    "auto"), ``backend``, ``precision`` ("float32", "bfloat16", "tf32", "int8"), ``threads``, ``seed``,
+    ``plan_cache_dir``, ``plan_cache`` ("prefer", "only",
     "never"), ``max_plans``, ``memory_limit`` (bytes), ``log`` (topics), ``strict_counters``,
     ``deterministic_checks``; ``hub_cache`` (folder), ``strict`` (unknown configuration keys are errors). What is
     left open is taken from TOTO_* variables (docs/settings.md). Messages go to the logger "toto_cpp".

@@ -10,11 +10,15 @@ import json
 import weakref
 from collections.abc import Generator, Iterable, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._options import DECILES, ForecastOptions, make_options
 from .forecast import Forecast, wrap
-from .model import DECILES, Model, make_options
+from .model import Model
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _alive: weakref.WeakSet[Service] = weakref.WeakSet()
 
@@ -98,7 +102,7 @@ class Service:
         covariates: Any = None,
         priority: int = 0,
         timeout: float | None = None,
-        **options: Any,
+        **options: Unpack[ForecastOptions],
     ) -> Future:
         """One series, [T] or [V, T], with options of its own (those of ``Model.forecast``). It is copied. The higher
         ``priority`` goes first. A request that has not begun after ``timeout`` seconds is DeadlineError. Errors of the

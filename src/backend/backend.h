@@ -2,13 +2,12 @@
 // The seam between the forward pass and the hardware: memory, weights, and about a dozen
 // operations.
 //
-// Rules for every implementation:
+// Rules for every implementation (tests/engine/seam_rules_test.cpp):
 //   - operations allocate nothing and keep no state; scratch memory is passed in;
 //   - sizes and positions are read from the Batch (memory the backend can see), not baked in;
 //   - a row's bits are a function of that row's inputs, never of how many rows there are;
 //   - activations are of the backend's own type (float, or double in the float64 reference); the
-//   caller
-//     treats them as opaque and moves them with upload() and download().
+//     caller treats them as opaque and moves them with upload() and download().
 #pragma once
 
 #include <algorithm>
@@ -21,107 +20,20 @@
 #include <utility>
 #include <vector>
 
+#include "backend/batch.h"
+
 namespace toto {
 
-class Ops2;  // backend/ops2.h
+class Ops2;     // backend/ops2.h
+class PathOps;  // backend/path_ops.h
 
-/// One series of a ragged batch in one call of the network. Its rows (tokens) are laid out
-/// [trajectory][variate][token], starting at `row`.
-struct Block {
-  std::int32_t row = 0;   // first row of the block
-  std::int32_t lane = 0;  // first lane: lanes count (trajectory, variate) pairs over all blocks
-  std::int32_t trajectories = 1;  // N
-  std::int32_t variates = 1;      // V
-  std::int32_t tokens = 0;     // S: new tokens of each (trajectory, variate), label token included
-  std::int32_t position = 0;   // absolute position of the first new token
-  std::int32_t centre = 0;     // xPos centre of this call (spec A8)
-  std::int32_t ids = 0;        // first element of this block's group ids, [V][S]
-  std::int32_t labels = 0;     // 1: the first token of every variate is its label (spec A6)
-  std::int32_t exogenous = 0;  // E: the last E variates are covariates
-  std::int32_t context =
-      0;  // tokens of the context, label excluded: what the scaler calls the prefix
-  // Keys and values, in elements of one layer's KvLayer. A prefix is shared by all trajectories:
-  // [V][H][prefix][d]; a suffix is private: [N][V][H][suffix_capacity][d].
-  std::int32_t prefix = 0;  // tokens of the shared prefix
-  std::int32_t suffix = 0;  // private tokens cached before this call
-  std::int32_t suffix_capacity = 0;
-  std::int64_t prefix_at = 0;
-  std::int64_t suffix_at = 0;
-  // Where draws are addressed and future covariates lie.
-  std::uint64_t key = 0;          // hash of the series' id
-  std::int32_t first_sample = 0;  // trajectory 0 of this block is sample `first_sample`
-  std::int32_t first_step =
-      0;  // first step of the patch being predicted, counted from the context's end
-  // Element offset of [E][P] values that replace the prediction; negative: nothing does.
-  std::int64_t covariates = -1;
-  // What was asked of this series.
-  std::uint64_t seed = 0;
-  std::int32_t horizon = 0;      // steps
-  std::int32_t samples = 0;      // trajectories in all, of which this call may have some
-  std::int32_t level_first = 0;  // its quantile levels in Levels::values
-  std::int32_t level_count = 0;
+/// What a backend makes of a matrix and its bias; each has a type of its own that begins with this.
+struct PackedWeights {};
 
-  [[nodiscard]] std::int32_t lanes() const { return trajectories * variates; }
-  [[nodiscard]] std::int32_t rows() const { return trajectories * variates * tokens; }
-};
-
-struct LiveBatch;  // below
-
-/// How many rows an operation works on.
-struct Rows {
-  // NOLINTNEXTLINE(google-explicit-constructor): a number of rows is one
-  Rows(std::int32_t rows) : count(rows) {}
-  Rows(std::int32_t most, const std::int32_t* where, std::int32_t each)
-      : count(most), live(where), times(each) {}
-  std::int32_t count;                  // where `live` is set: at most so many, and
-  const std::int32_t* live = nullptr;  // where the device reads how many, to be multiplied
-  std::int32_t times = 1;              // by this
-};
-
-/// The batch of one call.
-struct Batch {
-  const Block* blocks = nullptr;      // on the host; nullptr for a device batch
-  const std::int32_t* ids = nullptr;  // on the host; nullptr for a device batch
-  std::int32_t count = 0;             // blocks
-  std::int32_t rows = 0;              // rows of all blocks
-  std::int32_t lanes = 0;             // lanes of all blocks
-  // A device batch: the operations read counts, blocks and ids from here, in the device's memory.
-  // The counts above are upper bounds then, exact where the operation runs at once.
-  const LiveBatch* live = nullptr;
-  std::int32_t variates = 0;  // of all blocks, at most; only of a device batch
-
-  /// All rows, and all lanes `each` times.
-  [[nodiscard]] Rows all_rows() const;
-  [[nodiscard]] Rows all_lanes(std::int32_t each = 1) const;
-};
-
-/// What a device reads of a batch, in its own memory; everything before `blocks` is the host's view
-/// of it, copied.
-struct LiveBatch {
-  std::int32_t count = 0;  // blocks
-  std::int32_t rows = 0;
-  std::int32_t lanes = 0;
-  std::int32_t reserved = 0;
-  const Block* blocks = nullptr;
-  const std::int32_t* ids = nullptr;
-  // First group of queries of each block in time attention, [count + 1]: of all tokens, and of the
-  // last ones.
-  const std::int32_t* groups = nullptr;
-  const std::int32_t* last_groups = nullptr;
-};
-
-inline Rows Batch::all_rows() const {
-  return live == nullptr ? Rows(rows) : Rows(rows, &live->rows, 1);
-}
-inline Rows Batch::all_lanes(std::int32_t each) const {
-  return live == nullptr ? Rows(lanes * each) : Rows(lanes * each, &live->lanes, each);
-}
-
-/// Weights as a backend keeps them: y[out] = W[out][in] x + bias. Packed privately. A copy with a
-/// smaller `out` is valid and means the first rows (never with Epilogue::gated).
+/// Weights as a backend keeps them: y[out] = W[out][in] x + bias. A copy with a smaller `out` is
+/// valid and means the first rows (never with Epilogue::gated).
 struct Matrix {
-  const void* weights = nullptr;
-  const void* bias = nullptr;  // [out], or nullptr
+  const PackedWeights* weights = nullptr;
   std::int32_t out = 0;
   std::int32_t in = 0;
 };
@@ -165,6 +77,30 @@ struct Rotary {
 /// What the head leaves of a step: parameters of its distribution, or what they are formed of
 /// (spec A10), for a mixture or for a single component.
 enum class HeadOutput { parameters, mixture, single };
+
+/// A network that Backend::prepare_stack() has made ready; each backend has a type of its own.
+class PreparedStack {
+ public:
+  PreparedStack() = default;
+  virtual ~PreparedStack() = default;
+  PreparedStack(const PreparedStack&) = delete;
+  PreparedStack& operator=(const PreparedStack&) = delete;
+};
+
+/// Results of Backend::stack() that the operation right after it may read while they are formed.
+struct EarlyResults {
+  const void* results = nullptr;      // `y` of stack(); nullptr: nothing can be read early
+  const PreparedStack* by = nullptr;  // which knows where
+  std::uint64_t launches = 0;  // of the backend up to then: no other operation has come between
+};
+
+/// What Backend::exact_statistics() begins with.
+struct HeadResults {
+  // NOLINTNEXTLINE(google-explicit-constructor): usually it is no more than that
+  HeadResults(HeadOutput left, const EarlyResults& results = {}) : output(left), early(results) {}
+  HeadOutput output;
+  EarlyResults early;
+};
 
 /// What a linear operation does with its result.
 enum class Epilogue {
@@ -304,6 +240,8 @@ class Backend {
   }
   /// Waits until all operations have ended. Throws Error device_failed (70).
   virtual void synchronise() const {}
+  /// Memory of the device that is in use now, by all programs; 0 on the host. Throws as operations.
+  [[nodiscard]] virtual std::uint64_t device_bytes() const { return 0; }
   /// How often the host has waited for a device.
   [[nodiscard]] virtual std::uint64_t host_reads() const { return 0; }
 
@@ -338,6 +276,9 @@ class Backend {
 
   /// The operations of Toto 2.0; nullptr: this backend cannot carry one out.
   [[nodiscard]] virtual const Ops2* ops2() const { return nullptr; }
+
+  /// What draws coherent paths; nullptr: this backend cannot.
+  [[nodiscard]] virtual PathOps* paths() { return nullptr; }
 
   /// Ways to carry out a product: 0 .. candidates-1, of which 0 is used until another is chosen.
   /// They differ in speed only: none changes a bit. More than one only where the backend's memory
@@ -390,19 +331,20 @@ class Backend {
   }
   /// Prepares a network to be carried out by stack(); nullptr: this backend takes its operations
   /// one by one. The backend keeps what it returns.
-  [[nodiscard]] virtual const void* prepare_stack(const StackWeights& /*weights*/) {
+  [[nodiscard]] virtual const PreparedStack* prepare_stack(const StackWeights& /*weights*/) {
     return nullptr;
   }
   /// Embedding, labels and all layers over a context, of which nothing is cached, and the product
   /// that follows, in one operation with the bits of the operations below one by one: scaled
   /// [rows][P] to y [lanes][outs], the first `outs` outputs of StackWeights::after; keys and values
   /// are appended; hidden [rows][D] and tokens [lanes][D] are scratch. `stack`: from
-  /// prepare_stack(). false: nothing was done, take them one by one.
-  [[nodiscard]] virtual bool stack(const void* /*stack*/, const Batch& /*all*/,
+  /// prepare_stack(). `early`: what exact_statistics() may be given. false: nothing was done, take
+  /// them one by one.
+  [[nodiscard]] virtual bool stack(const PreparedStack& /*stack*/, const Batch& /*all*/,
                                    const Batch& /*last*/, const Rotary& /*rotary*/,
                                    std::span<const KvLayer> /*kv*/, const void* /*scaled*/,
                                    void* /*hidden*/, void* /*tokens*/, std::int32_t /*outs*/,
-                                   void* /*y*/) const {
+                                   void* /*y*/, EarlyResults& /*early*/) const {
     return false;
   }
   /// Writes the labels [2][dim] (target, exogenous; unit length) over the label rows of `hidden`.
@@ -457,9 +399,9 @@ class Backend {
   /// Exact statistics of the mixtures params [lanes][shape.steps][4][K], which become parameters if
   /// `head` says that they are not yet, with the bits of distribution():
   /// out [lanes][shape.steps][2 + levels.max]: mean, standard deviation, quantiles.
-  virtual void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head,
-                                void* params, const void* loc, const void* scale,
-                                const Levels& levels, float* out) const = 0;
+  virtual void exact_statistics(const Batch& batch, const PatchShape& shape,
+                                const HeadResults& head, void* params, const void* loc,
+                                const void* scale, const Levels& levels, float* out) const = 0;
   /// The same from kept trajectories, for steps `first` .. horizon - 1 of each lane of `source`:
   /// out [lanes][room.horizon - first][2 + levels.max].
   virtual void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,

@@ -67,7 +67,8 @@ inline void write_image(const Batch& batch, const BatchLayout& layout, std::byte
     last_groups[i + 1] = last_groups[i] + query_groups(batch.blocks[i], true);
   }
   const auto ids = static_cast<std::size_t>(ids_of(batch));
-  if (ids > 0) std::memcpy(host + layout.ids, batch.ids, ids * sizeof(std::int32_t));
+  if (ids > 0 && batch.ids != nullptr)
+    std::memcpy(host + layout.ids, batch.ids, ids * sizeof(std::int32_t));
 }
 
 /// The batch of an image, as operations of a host backend take it.

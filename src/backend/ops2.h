@@ -6,9 +6,9 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 
 #include "backend/backend.h"
+#include "core/philox.h"
 
 namespace toto {
 
@@ -39,15 +39,43 @@ struct CallSlice {
   std::int32_t fallback =
       0;           // observations that statistics need; fewer: those of the first so many
   double cap = 0;  // scales beyond the context that quantiles may reach; 0: any
+  // What was asked of the request (knot_results).
+  std::uint64_t seed = 0;
+  std::uint64_t key = 0;          // hash of the series' id: where its draws are addressed
+  std::int32_t horizon = 0;       // steps
+  std::int32_t trajectories = 0;  // that are drawn
+  std::int32_t level_first = 0;   // its quantile levels in Levels::values
+  std::int32_t level_count = 0;
+  bool exponential_tails = false;  // beyond the outermost quantiles (statistics/knots.h)
+  std::int32_t request = 0;        // its index, for the host
 
-  [[nodiscard]] std::int32_t rows() const { return variates * tokens; }
+  TOTO_HOST_DEVICE [[nodiscard]] std::int32_t rows() const { return variates * tokens; }
 };
 
-/// The slices of one call, in memory that the backend can read.
-struct Call {
+/// What a device reads of a call, in its own memory.
+struct LiveCall {
+  std::int32_t count = 0;  // slices
+  std::int32_t rows = 0;   // of all slices
+  std::int32_t lanes = 0;  // variates of all slices
+  std::int32_t keys = 0;   // that a token sees, the most
   const CallSlice* slices = nullptr;
+  const std::int32_t* first_lanes = nullptr;  // [count + 1]: variates of the slices before
+};
+
+/// The slices of one call.
+struct Call {
+  const CallSlice* slices = nullptr;  // on the host; nullptr while a graph is captured
   std::int32_t count = 0;
-  std::int32_t rows = 0;  // of all slices
+  std::int32_t rows = 0;   // of all slices
+  std::int32_t lanes = 0;  // variates of all slices
+  std::int32_t keys = 0;   // that a token sees, the most
+  // In memory of a device: operations read counts and slices from there. The counts above are upper
+  // bounds then, exact where the operation runs at once. nullptr for a backend on the host.
+  const LiveCall* live = nullptr;
+
+  [[nodiscard]] Rows all_rows() const {
+    return live == nullptr ? Rows(rows) : Rows(rows, &live->rows, 1);
+  }
 };
 
 /// What the requests of a batch consist of. A lane is one variate of one request; the patches of a
@@ -69,8 +97,10 @@ struct HeadShape {
   std::int32_t groups = 0;  // G, divides H: query head h uses key/value head h / (H / G)
   std::int32_t qk = 0;
   std::int32_t v = 0;
-  [[nodiscard]] std::int32_t row() const { return (heads + groups) * qk + groups * v; }
-  [[nodiscard]] std::int32_t attended() const { return heads * v; }
+  TOTO_HOST_DEVICE [[nodiscard]] std::int32_t row() const {
+    return (heads + groups) * qk + groups * v;
+  }
+  TOTO_HOST_DEVICE [[nodiscard]] std::int32_t attended() const { return heads * v; }
 };
 
 /// Keys and values of one time layer, for each token: keys [G][slots][qk] and values [G][slots][v]
@@ -90,62 +120,89 @@ struct HeadNorm {
 /// The quantiles of a head.
 inline constexpr std::int32_t kQuantiles = 9;
 
+/// What is formed of the quantiles of every step, for all lanes of a batch. What is nullptr is not
+/// wanted.
+struct KnotOutputs {
+  float* exact = nullptr;       // [lanes][steps][2 + levels.max]: mean, deviation, quantiles
+  float* parameters = nullptr;  // [lanes][steps][2]: location and scale
+  float* kept = nullptr;        // [lanes][steps][trajectories]: draws, or the mean once
+  std::int64_t steps = 0;
+  std::int32_t trajectories = 0;
+  bool mean = false;
+  Levels levels;
+};
+
 class Ops2 {
  public:
   virtual ~Ops2() = default;
 
   // --- a series' arrays (spec B5, B8.3) ---
 
-  /// loc and scale of every patch, from what the mask lets see now.
-  virtual void statistics(const Call& call, const SeriesArrays& a) const = 0;
-  /// bounds of the cap, from the observed context; infinite where there is no cap.
-  virtual void cap_bounds(const Call& call, const SeriesArrays& a) const = 0;
-  /// z [rows][2P]: asinh of the scaled values (0 where missing), then the flags of missing ones.
-  virtual void embed_inputs(const Call& call, const SeriesArrays& a, void* z) const = 0;
+  /// Whether the weights of the input MLP, `width` wide inside, are to be kept in float32 whatever
+  /// the type of weights is.
+  [[nodiscard]] virtual bool exact_inputs(std::int32_t /*width*/) const { return true; }
+  /// loc and scale of every patch, from what the mask lets see now; in the `first` call of a
+  /// forecast the bounds of the cap, from the observed context (infinite where there is no cap);
+  /// and z [rows][2P]: asinh of the scaled values (0 where missing), then the flags of missing
+  /// ones. z is of the type that products with `next` take.
+  virtual void inputs(const Call& call, const SeriesArrays& a, bool first, const Matrix& next,
+                      void* z) const = 0;
   /// y [rows][9][P] from raw [rows][9][P]: sinh, scale, infinities replaced, cap, sorted. A token's
   /// row predicts the patch after it.
   virtual void quantiles(const Call& call, const SeriesArrays& a, const void* raw,
                          void* y) const = 0;
+  /// Statistics, parameters and draws of the steps that a call predicts (statistics/knots.h).
+  /// Draws are addressed by (seed, key, variate, trajectory, step). `quantiles` as above.
+  virtual void knot_results(const Call& call, const SeriesArrays& a, const void* quantiles,
+                            const KnotOutputs& to) const = 0;
   /// Writes the medians of targets into the predicted patches, which then are observed.
   virtual void feed_back(const Call& call, const void* quantiles, const SeriesArrays& a) const = 0;
 
   // --- network (spec B3, B7) ---
 
-  /// y[rows][out] = silu(Wx + b).
+  /// y[rows][out] = silu(Wx + b), of the type of x.
   virtual void linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const = 0;
-  /// y = x / sqrt(mean(x^2) + epsilon); x, y [rows][dim].
-  virtual void rms_norm(const void* x, void* y, Rows rows, std::int32_t dim,
+  /// y = x / sqrt(mean(x^2) + epsilon); x, y [rows][next.in]. y is of the type that products with
+  /// `next` take.
+  virtual void rms_norm(const void* x, void* y, Rows rows, const Matrix& next,
                         double epsilon) const = 0;
-  /// Norms queries and keys, rotates the first half of each head, and writes keys and values to the
-  /// cache: queries in place, qkv [rows][HeadShape::row()]. Rotary tables: [positions][qk/4], no
-  /// factor without xPos.
-  virtual void rotary_append(const Call& call, const HeadShape& shape, const HeadNorm& norm,
-                             const Rotary& rotary, void* qkv, const KvCache& kv) const = 0;
-  /// Causal attention of the tokens of `wanted` over the cache; logits are q.k. The slices of
-  /// `wanted` are those of `all` with fewer, later tokens, or the same. qkv: rows of `all`; out
-  /// [rows of wanted][H*v].
+  /// linear() of what rms_norm() leaves, in one operation; `normed`, of rows * in elements, is
+  /// scratch. false: nothing was done, take the two.
+  [[nodiscard]] virtual bool norm_linear(const void* /*x*/, double /*epsilon*/, void* /*normed*/,
+                                         const Matrix& /*w*/, void* /*y*/, Rows /*rows*/,
+                                         Epilogue /*epilogue*/) const {
+    return false;
+  }
+  /// Norms queries and keys, rotates the first half of each head (Rotary tables: [positions][qk/4],
+  /// no factor without xPos), and attends causally from the tokens of `wanted` over the keys of
+  /// calls before and of this one; logits are q.k. The slices of `wanted` are those of `all` with
+  /// fewer, later tokens, or the same. qkv: rows of `all`, scratch afterwards; out [rows of
+  /// wanted][H*v], of the type that products with layer weights take. Keys and values of the call
+  /// lie in `kv` afterwards where later calls read them: if `keep`.
   virtual void time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
-                              const HeadShape& shape, const void* qkv, const KvCache& kv,
-                              void* out) const = 0;
-  /// Norms queries and keys in place, as rotary_append() does.
-  virtual void norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm,
-                          void* qkv) const = 0;
-  /// Attention over the variates of each token with equal ids. out [rows][H*v].
+                              const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
+                              void* qkv, const KvCache& kv, bool keep, void* out) const = 0;
+  /// Norms queries and keys, and attends over the variates of each token with equal ids. qkv and
+  /// out as above.
   virtual void variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,
-                                 const void* qkv, void* out) const = 0;
+                                 const HeadNorm& norm, void* qkv, void* out) const = 0;
   /// The rows of the tokens of `wanted`: x [rows of all][dim] -> y [rows of wanted][dim].
   virtual void gather(const Call& all, const Call& wanted, const void* x, void* y,
                       std::int32_t dim) const = 0;
 };
 
+/// A lane of `a`, counted over all requests: variate `variate` of the slice.
+TOTO_HOST_DEVICE inline std::int64_t first_patch_of(const CallSlice& s, std::int32_t variate) {
+  return s.array + std::int64_t{variate} * s.patches;
+}
+
 /// The group id of token `token` of variate `variate`. Hidden patches have one of their own, which
 /// no caller can choose.
-inline std::int64_t id_of(const CallSlice& s, const SeriesArrays& a, std::int32_t variate,
-                          std::int32_t token) {
+TOTO_HOST_DEVICE inline std::int64_t id_of(const CallSlice& s, const SeriesArrays& a,
+                                           std::int32_t variate, std::int32_t token) {
   const std::int32_t patch = s.ids + token;
-  const bool hidden =
-      patch < s.context && a.hidden[s.array + std::int64_t{variate} * s.patches + patch] != 0;
-  return hidden ? std::numeric_limits<std::int64_t>::min() : a.groups[s.lane + variate];
+  const bool hidden = patch < s.context && a.hidden[first_patch_of(s, variate) + patch] != 0;
+  return hidden ? INT64_MIN : a.groups[s.lane + variate];
 }
 
 }  // namespace toto

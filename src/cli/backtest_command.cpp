@@ -10,8 +10,11 @@
 #include "cli/arguments.h"
 #include "cli/backtest_options.h"
 #include "cli/backtest_views.h"
+#include "cli/counters.h"
+#include "cli/help_groups.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "core/file_set.h"
 #include "tools/backtest/aggregate.h"
 
@@ -33,6 +36,23 @@ void make_folder(const std::string& folder) {
 /// Fails now where it would fail after a long run.
 void check_writable(const std::string& folder) {
   for (const char* name : kResults) const AtomicFile probe(folder + "/" + name);
+}
+
+/// What was done to contexts and forecasts beside the model's arithmetic.
+void tell_applied(const backtest::RunStatistics& s, const Session& session) {
+  if (s.across > 0) {
+    note(session,
+         fmt::format("{} contexts end without a value and were forecast across", s.across));
+  }
+  if (s.clamped > 0) {
+    note(session, fmt::format("{} bars left what their context supports and were kept within "
+                              "--clamp ranges of it",
+                              s.clamped));
+  }
+  if (s.bounded > 0) {
+    note(session, fmt::format("{} bars had values beyond --min or --max, which were moved there",
+                              s.bounded));
+  }
 }
 
 ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
@@ -60,7 +80,7 @@ ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
   if (market.symbols.empty()) {
     return market.errors.empty() ? ExitStatus::bad_data : market.errors.front().error.status();
   }
-  show_findings(market, session);
+  show_findings(market, session, "summary.json");
 
   Forecaster forecaster(Model::load(request.query, load_options(settings, session)),
                         forecaster_options(settings));
@@ -73,6 +93,7 @@ ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
     };
     result = backtest::run(market, forecaster, options);
   }
+  tell_applied(result.statistics, session);
   for (const data::SeriesError& failed : result.errors) report(failed.error);
   result.errors.insert(result.errors.begin(), market.errors.begin(), market.errors.end());
 
@@ -99,7 +120,10 @@ ExitStatus run_backtest(BacktestRequest& request, const Session& session) {
     backtest::write_summary([](std::string_view text) { print(text); }, result, metrics, trades,
                             options, run);
   } else if (!session.quiet) {
-    print(backtest_table(result, metrics, trades, options));
+    constexpr std::size_t kAnyWidth = 1000;
+    const bool seen = is_terminal(STDOUT_FILENO);
+    print(backtest_table(result, metrics, trades, options,
+                         seen ? terminal_width(STDOUT_FILENO) : kAnyWidth));
     if (request.trade && trades.empty()) {
       print("nothing was traded: no target is called as prices are (open, high, low, close)\n");
     }
@@ -113,7 +137,7 @@ void add_result_options(const Command& command, BacktestRequest& request) {
   constexpr const char* group = "Results";
   command.add_option("--out,-o", request.out, "The folder of the results (default: backtest)")
       .type_name("DIR")
-      .group(group);
+      .group(kFirstFlags);
   command
       .add_option("--cache-dir", request.cache_dir,
                   "Where predictions are kept, for the next run (default: OUT/cache)")
@@ -154,7 +178,7 @@ void add_backtest(const Command& app, Session& session) {
   add_window_options(command, *request);
   add_whole(command, "--windows", request->options.windows, 1, 100'000'000, "invalid_windows",
             "The last so many windows of each symbol (default: all)")
-      .group("The windows");
+      .group(kFirstFlags);
   add_forecast_choices(command, *request);
   command
       .add_option("--parameters", request->parameters,

@@ -4,6 +4,7 @@
 
 #include "cli/arguments.h"
 #include "cli/forecast_options.h"
+#include "cli/help_groups.h"
 #include "cli/reader_options.h"
 
 namespace toto::cli {
@@ -20,9 +21,20 @@ void add_market_options(const Command& command, BacktestRequest& request) {
     command.add_option(name, value, help).comma_separated().type_name(type).group(group);
   };
   list("--symbols", request.market.symbols, "NAME,...", "Only these symbols");
-  list("--targets", request.market.targets, "WORD,...",
-       "What is forecast: close (default), high, low, open, volume, in any usual spelling, or "
-       "columns");
+  command
+      .add_option("--targets", request.market.targets,
+                  "What is forecast: close (default), high, low, open, volume, in any usual "
+                  "spelling, or columns")
+      .comma_separated()
+      .type_name("WORD,...")
+      .group(kFirstFlags);
+  command
+      .add_option("--future", request.market.future,
+                  "CSV of covariates known ahead, at the times of the bars: a regression takes "
+                  "their effect out, and the gain is shown")
+      .type_name("FILE")
+      .group(group);
+  add_layout_option(command, request.market.table, group);
   add_dialect_options(command, request.market.table, group);
   command
       .add_flag("--joint", request.options.joint,
@@ -41,7 +53,7 @@ void add_window_options(const Command& command, BacktestRequest& request) {
       .group(group);
   add_whole(command, "--horizon", options.horizon, 1, 100'000, "invalid_horizon",
             "Bars of a window (default 5)")
-      .group(group);
+      .group(kFirstFlags);
   add_whole(command, "--stride", options.stride, 1, 1'000'000, "invalid_stride",
             "Bars from origin to origin (default: the horizon)")
       .group(group);
@@ -76,8 +88,9 @@ void add_forecast_choices(const Command& command, BacktestRequest& request) {
       "What the model sees: none (default): the values; pct: x[t]/x[t-1] - 1; log-return")
       .group(group);
   add_number(command, "--input-scale", chosen.input_scale, 1e-12, 1e12, "invalid_input_scale",
-             "What the model sees is multiplied by this, and forecasts divided by it (default: 1, "
-             "for returns 100: the model's smallest scale is 0.32)")
+             "What the model sees is multiplied by this, and forecasts divided by it (default: a "
+             "power of two for each context that keeps it clear of the model's smallest scale; 1: "
+             "the bits of the reference)")
       .group(group);
   command
       .add_option("--aggregate", chosen.aggregate,
@@ -86,6 +99,8 @@ void add_forecast_choices(const Command& command, BacktestRequest& request) {
       .type_name("SPEC")
       .group(group);
   add_seed_option(command, request.settings, group);
+  add_guard_options(command, request.options.guards);
+  add_tails_option(command, request.options.tails);
   add_decoding_options(command, request.options.decoding);
 }
 

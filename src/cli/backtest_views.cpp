@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
 
 #include "core/printable.h"
 #include "tools/backtest/column_names.h"
@@ -43,6 +45,43 @@ std::string verdict(const backtest::PairedTest& test) {
   return fmt::format("{}{}", test.statistic < 0 ? "better" : "worse", stars);
 }
 
+constexpr std::size_t kNameWidth = 16;
+
+/// `text` is given the model's measures; those of the baselines follow them.
+struct Column {
+  std::string_view title;
+  std::size_t width;
+  std::size_t rank;  // the highest one gives way first
+  std::string (*text)(const Metrics*);
+};
+
+const std::array<Column, 7>& all_columns() {
+  static const std::array<Column, 7> columns = {
+      {{"count", 8, 7, [](const Metrics* m) { return std::to_string(m->count); }},
+       {"MASE", 7, 1, [](const Metrics* m) { return number(m->mase, "{:.3f}"); }},
+       {"naive", 7, 3, [](const Metrics* m) { return number(m[1].mase, "{:.3f}"); }},
+       {"season", 7, 4, [](const Metrics* m) { return number(m[2].mase, "{:.3f}"); }},
+       {"return %", 9, 6, [](const Metrics* m) { return number(m->return_mae, "{:.3f}"); }},
+       {"80 % cov", 8, 2, [](const Metrics* m) { return number(100 * m->coverage[1], "{:.1f}"); }},
+       {"direct.", 8, 5, [](const Metrics* m) { return number(100 * m->direction, "{:.1f}"); }}}};
+  return columns;
+}
+
+/// Those that fit beside name and verdict.
+std::vector<Column> columns_for(std::size_t width) {
+  constexpr std::size_t kVerdict = 24;
+  std::vector<Column> fit(all_columns().begin(), all_columns().end());
+  const auto needed = [&] {
+    std::size_t sum = kNameWidth + kVerdict;
+    for (const Column& column : fit) sum += column.width + 1;
+    return sum;
+  };
+  while (fit.size() > 1 && needed() > width) {
+    fit.erase(std::ranges::max_element(fit, {}, &Column::rank));
+  }
+  return fit;
+}
+
 /// The symbol, with what is traded where that is not the close.
 std::string traded(const backtest::Trades& trades) {
   const std::array<std::string, 1> target = {trades.target};
@@ -52,7 +91,7 @@ std::string traded(const backtest::Trades& trades) {
 
 }  // namespace
 
-void show_findings(const backtest::Market& market, const Session& session) {
+void show_findings(const backtest::Market& market, const Session& session, std::string_view where) {
   struct Group {
     std::string first;
     std::size_t symbols = 0;
@@ -66,18 +105,20 @@ void show_findings(const backtest::Market& market, const Session& session) {
     }
   }
   for (const auto& [code, group] : groups) {
-    note(session, group.symbols == 1 ? fmt::format("{}: {}", code, group.first)
-                                     : fmt::format("{}: {} (and {} symbols more, see summary.json)",
-                                                   code, group.first, group.symbols - 1));
+    note(session, group.symbols == 1
+                      ? fmt::format("{}: {}", code, group.first)
+                      : fmt::format("{}: {} (and {} symbols more{}{})", code, group.first,
+                                    group.symbols - 1, where.empty() ? "" : ", see ", where));
   }
 }
 
 std::string backtest_table(const backtest::Result& result, std::span<const Metrics> metrics,
                            std::span<const backtest::Trades> trades,
-                           const backtest::Options& options) {
-  std::string out = fmt::format("{} {:>8} {:>7} {:>7} {:>7} {:>9} {:>8} {:>8}  {}\n", shown("", 16),
-                                "count", "MASE", "naive", "season", "return %", "80 % cov",
-                                "direct.", "against the last value");
+                           const backtest::Options& options, std::size_t width) {
+  const std::vector<Column> columns = columns_for(width);
+  std::string out = shown("", kNameWidth);
+  for (const Column& column : columns) out += fmt::format(" {:>{}}", column.title, column.width);
+  out += "  against the last value\n";
   std::size_t rows = 0;
   for (std::size_t i = 0; i + backtest::kSources <= metrics.size(); i += backtest::kSources) {
     const Metrics& m = metrics[i];
@@ -85,11 +126,11 @@ std::string backtest_table(const backtest::Result& result, std::span<const Metri
     if (++rows > kMaxRows) continue;
     std::string name = m.symbol.empty() ? "all" : m.symbol;
     if (!m.target.empty()) name.append("/").append(m.target);
-    out += fmt::format("{} {:>8} {:>7} {:>7} {:>7} {:>9} {:>8} {:>8}  {}\n", shown(name, 16),
-                       m.count, number(m.mase, "{:.3f}"), number(metrics[i + 1].mase, "{:.3f}"),
-                       number(metrics[i + 2].mase, "{:.3f}"), number(m.return_mae, "{:.3f}"),
-                       number(100 * m.coverage[1], "{:.1f}"), number(100 * m.direction, "{:.1f}"),
-                       verdict(m.against[0]));
+    out += shown(name, kNameWidth);
+    for (const Column& column : columns) {
+      out += fmt::format(" {:>{}}", column.text(&m), column.width);
+    }
+    out += fmt::format("  {}\n", verdict(m.against[0]));
   }
   if (rows > kMaxRows) out += fmt::format("... and {} rows more\n", rows - kMaxRows);
   const backtest::RunStatistics& s = result.statistics;
@@ -106,6 +147,14 @@ std::string backtest_table(const backtest::Result& result, std::span<const Metri
         s.timed_alone);
   }
   out += '\n';
+  std::size_t told = 0;
+  for (const backtest::CovariateGain& gain : result.covariate_gain) {
+    if (++told > kMaxRows) break;
+    out += fmt::format(
+        "{} covariates: MAE {:.5g}, without them {:.5g} ({} of it{})\n", shown(gain.symbol, 16),
+        gain.mae, gain.mae_without, number(gain.mae / gain.mae_without, "{:.3f}"),
+        gain.test.too_few() ? std::string() : fmt::format(", p {:.2g}", gain.test.p_value));
+  }
   const backtest::ScaleEffect& e = result.scale_effect;
   if (e.contexts > 0) {
     out += fmt::format(
@@ -132,10 +181,6 @@ std::string backtest_table(const backtest::Result& result, std::span<const Metri
   return out;
 }
 
-void show_counters(const Counters& counters) {
-  std::fputs(fmt::format("toto: {}\n", summary(counters)).c_str(), stderr);
-}
-
 std::string statistics_json(const LoadReport& how, const backtest::RunStatistics& s,
                             const Counters* counters) {
   const double hits =
@@ -152,6 +197,11 @@ std::string statistics_json(const LoadReport& how, const backtest::RunStatistics
                                 {"cache_hit_rate", hits},
                                 {"cache_entries_damaged", s.damaged},
                                 {"forecasts_made", s.forecast},
+                                {"input_scale_least", s.least_scale},
+                                {"input_scale_most", s.most_scale},
+                                {"contexts_forecast_across_a_missing_end", s.across},
+                                {"bars_clamped", s.clamped},
+                                {"bars_bounded", s.bounded},
                                 {"seconds", s.seconds},
                                 {"series_per_second", s.series_per_second},
                                 {"largest_call", s.batch},

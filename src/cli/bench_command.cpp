@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -31,8 +32,10 @@ constexpr std::size_t kMaxReport = std::size_t{64} << 20;
 
 struct BenchRequest {
   std::vector<std::string> workloads = {"a"};
-  std::vector<std::string> modes;  // empty: the one in force
-  std::vector<std::string> types;  // empty: the one in force
+  std::vector<std::string> modes;      // empty: the one in force
+  std::vector<std::string> types;      // empty: the one in force
+  std::vector<std::string> kv_caches;  // empty: that of the mode
+  Decode decode = Decode::cached;
   std::vector<std::string> data;
   SymbolOptions symbols;
   bool markdown = false;
@@ -71,18 +74,40 @@ std::vector<T> parse_all(const std::vector<std::string>& words,
 struct Variant {
   Mode mode;
   Precision type;
+  std::optional<ContextCache> kv_cache;  // where it was asked for
+  Decode decode;
   LoadOptions load;
 
-  [[nodiscard]] std::string label() const { return fmt::format("{} {}", word(mode), word(type)); }
+  [[nodiscard]] std::string label() const {
+    std::string text = fmt::format("{} {}", word(mode), word(type));
+    if (kv_cache) text += fmt::format(" {}", word(*kv_cache));
+    if (decode == Decode::uncached) text += " uncached";
+    return text;
+  }
 };
 
-std::vector<Variant> variants_of(const BenchRequest& request, const Session& session) {
-  std::vector<std::string> words = request.modes;
-  if (std::ranges::find(words, "all") != words.end()) {
-    words = {"eager", "default", "reduce-overhead", "max-autotune"};
+/// "all" stands for every word.
+std::vector<std::string> expanded(const std::vector<std::string>& words,
+                                  const std::vector<std::string>& every) {
+  return std::ranges::find(words, "all") != words.end() ? every : words;
+}
+
+std::vector<std::optional<ContextCache>> kv_caches_of(const BenchRequest& request) {
+  if (request.kv_caches.empty()) return {std::nullopt};
+  std::vector<std::optional<ContextCache>> all;
+  for (const ContextCache one : parse_all<ContextCache>(
+           expanded(request.kv_caches, {"shared", "private"}), &SettingsFlags::kv_cache,
+           [](const Settings& s) { return s.kv_cache.value; })) {
+    all.emplace_back(one);
   }
-  const auto modes =
-      parse_all<Mode>(words, &SettingsFlags::mode, [](const Settings& s) { return s.mode.value; });
+  return all;
+}
+
+std::vector<Variant> variants_of(const BenchRequest& request, const Session& session) {
+  const auto caches = kv_caches_of(request);
+  const auto modes = parse_all<Mode>(
+      expanded(request.modes, {"eager", "default", "reduce-overhead", "max-autotune"}),
+      &SettingsFlags::mode, [](const Settings& s) { return s.mode.value; });
   const auto types = parse_all<Precision>(request.types, &SettingsFlags::precision,
                                           [](const Settings& s) { return s.precision.value; });
   const Settings settings = resolve_settings(request.settings);
@@ -97,19 +122,24 @@ std::vector<Variant> variants_of(const BenchRequest& request, const Session& ses
   }
   // Each line once, not once for each row.
   const auto told = std::make_shared<std::set<std::string, std::less<>>>();
+  std::vector<std::pair<Precision, std::optional<ContextCache>>> pairs;
+  for (const Precision type : types) {
+    for (const auto& cache : caches) pairs.emplace_back(type, cache);
+  }
   std::vector<Variant> variants;
   for (const Mode mode : modes) {
-    for (const Precision type : types) {
+    for (const auto& [type, cache] : pairs) {
       Settings one = settings;
       one.mode.value = mode;
       one.precision.value = type;
+      if (cache) one.kv_cache = {*cache, {Source::flag, "--kv-cache"}};
       LoadOptions options;
       options.log = [told, sink = log_sink(settings)](const LogEvent& event) {
         if (told->emplace(event.message).second) sink(event);
       };
       one.apply(options);
       options.else_cpu = false;  // what is measured stays where it is
-      variants.push_back({mode, type, options});
+      variants.push_back({mode, type, cache, request.decode, options});
     }
   }
   return variants;
@@ -122,10 +152,10 @@ Model load(const BenchRequest& request, const Variant& variant, const Session& s
              : Model::load(request.query, variant.load);
 }
 
-/// The peak of a process of its own that loads the model for this variant and forecasts this
-/// workload once. Bytes.
-std::uint64_t peak_memory_of(const BenchRequest& request, const std::string& workload,
-                             bool keep_samples, const Variant& variant, const Session& session) {
+/// The memory of a process of its own that loads the model for this variant and forecasts this
+/// workload once.
+PeakMemory peak_memory_of(const BenchRequest& request, const std::string& workload,
+                          bool keep_samples, const Variant& variant, const Session& session) {
   note(session, fmt::format("memory of {}, {}", workload, variant.label()));
   std::vector<std::string> arguments = {"bench",         workload,
                                         "--mode",        std::string(word(variant.mode)),
@@ -135,10 +165,17 @@ std::uint64_t peak_memory_of(const BenchRequest& request, const std::string& wor
     if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
   };
   add("--model", request.query.model);
+  add("--hub-cache", request.query.hub_cache);
+  if (request.query.strict) arguments.emplace_back("--strict");
   add("--device", request.settings.device.value_or(""));
   if (request.settings.threads) add("--threads", *request.settings.threads);
   if (keep_samples) arguments.emplace_back("--keep-samples");
-  return std::stoull(run_second_process(arguments));
+  if (variant.kv_cache) add("--kv-cache", std::string(word(*variant.kv_cache)));
+  if (variant.decode == Decode::uncached) arguments.emplace_back("--no-cache");
+  std::istringstream said(run_second_process(arguments));
+  PeakMemory memory;
+  said >> memory.rss >> memory.device;
+  return memory;
 }
 
 /// That process.
@@ -150,8 +187,9 @@ ExitStatus say_peak_memory(const BenchRequest& request, const Workload& workload
   options.horizon = workload.horizon;
   options.num_samples = workload.samples;
   options.keep_samples = workload.keep_samples;
+  options.decode = request.decode;
   (void)forecaster.forecast(inputs.series, options);
-  print(fmt::format("{}\n", peak_rss()));
+  print(fmt::format("{} {}\n", peak_rss(), forecaster.counters().device_bytes));
   return ExitStatus::ok;
 }
 
@@ -198,8 +236,11 @@ ExitStatus run_data(const BenchRequest& request, const Session& session) {
   const std::string workload =
       fmt::format("1x1x{}x{}x{}", options.context, options.horizon, options.samples);
   for (std::size_t i = 0; i < variants.size(); ++i) {
-    const std::uint64_t bytes = peak_memory_of(request, workload, true, variants[i], session);
-    for (std::size_t at = i; at < rows.size(); at += variants.size()) rows[at].peak_rss = bytes;
+    const PeakMemory memory = peak_memory_of(request, workload, true, variants[i], session);
+    for (std::size_t at = i; at < rows.size(); at += variants.size()) {
+      rows[at].peak_rss = memory.rss;
+      if (memory.device > 0) rows[at].peak_device_memory = memory.device;
+    }
   }
   if (request.json) {
     print(symbols_json(rows, model));
@@ -237,6 +278,7 @@ ExitStatus run(const BenchRequest& request, const Session& session) {
   for (const std::string& text : request.workloads) {
     workloads.push_back(parse_workload(text));
     workloads.back().keep_samples = request.keep_samples;
+    workloads.back().decode = request.decode;
   }
   if (request.peak_memory) return say_peak_memory(request, workloads.front(), session);
   std::optional<nlohmann::json> before;
@@ -261,8 +303,9 @@ ExitStatus run(const BenchRequest& request, const Session& session) {
                           *std::ranges::find_if(variants, same), session);
   };
   const BenchReport report = run_bench(workloads, subjects, options);
-  print(request.json ? json_text(bench_json(report))
-                     : bench_text(report, before ? &*before : nullptr));
+  print(request.json       ? json_text(bench_json(report))
+        : request.markdown ? bench_markdown(report)
+                           : bench_text(report, before ? &*before : nullptr));
   return ExitStatus::ok;
 }
 
@@ -280,6 +323,7 @@ void add_bench(const Command& app, Session& session) {
       "  toto bench a b c --modes all --dtype float32,bfloat16\n"
       "  toto bench --data bars/ --model Datadog/Toto-Open-Base-1.0 --modes all --markdown\n"
       "  toto bench a b c --device cuda --dtype float32,tf32,bfloat16\n"
+      "  toto bench b --modes default,reduce-overhead --kv-cache all --markdown\n"
       "  toto bench 50x1x512x7x4096 --json > now.json\n"
       "  toto bench a --compare before.json\n");
   command.add_option("workloads", request->workloads,
@@ -305,9 +349,22 @@ void add_bench(const Command& app, Session& session) {
             "With --data: windows that forecasts are held against (default 4)");
   add_whole(command, "--seeds", request->symbols.seeds, 1, 10'000, "invalid_seed",
             "With --data: seeds behind the sigma of the MAE (default 5)");
-  command.add_flag("--markdown", request->markdown, "With --data: print a Markdown table");
+  command
+      .add_option("--kv-cache", request->kv_caches,
+                  "Where keys and values of a context are kept: shared, private, separated by "
+                  "commas, or all (default: as the mode does, TOTO_KV_CACHE)")
+      .comma_separated();
+  command.add_flag_function(
+      "--cache,!--no-cache",
+      [request](bool on) { request->decode = on ? Decode::cached : Decode::uncached; },
+      "Keep keys and values from patch to patch (default), or compute every patch from scratch");
+  command.add_flag(
+      "--markdown", request->markdown,
+      "Print a Markdown table: of symbols with --data, else with what each mode builds, "
+      "how far its forecasts are from the first one's, and memory");
   command.add_flag("--peak-memory", request->peak_memory, "").group("");
-  command.add_option("--dtype,--precision", request->types, "float32, tf32, bfloat16, float64")
+  command
+      .add_option("--dtype,--precision", request->types, "float32, tf32, bfloat16, int8, float64")
       .comma_separated();
   command.add_option("-m,--model", request->query.model,
                      "A checkpoint instead of synthetic weights");

@@ -20,6 +20,7 @@ struct Session {
   std::function<ExitStatus()> run;  ///< set while the command line is parsed
 };
 
+void add_detect(const Command& app, Session& session);
 void add_forecast(const Command& app, Session& session);
 void add_backtest(const Command& app, Session& session);
 void add_bench(const Command& app, Session& session);
@@ -30,6 +31,9 @@ void add_model(const Command& app, Session& session);
 void add_tune(const Command& app, Session& session);
 void add_verify(const Command& app, Session& session);
 void add_drift(const Command& app, Session& session);
+void add_serve(const Command& app, Session& session);
+/// `help` and `completion`, which know all commands of `program`.
+void add_help(const Command& app, Session& session, const CLI::App* program);
 
 /// Makes a command with --help and --quiet; `examples` are whole lines.
 Command add_command(const Command& parent, Session& session, const std::string& name,

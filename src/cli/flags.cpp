@@ -40,6 +40,11 @@ Flag Flag::excludes(const std::string& other) const {
   return *this;
 }
 
+Flag Flag::or_variable(const std::string& name) const {
+  option_->envname(name);
+  return *this;
+}
+
 Command Command::add_subcommand(const std::string& name, const std::string& description) const {
   return Command(app_->add_subcommand(name, description));
 }

@@ -28,6 +28,7 @@ class Flag {
   Flag comma_separated() const;  ///< the same, and commas separate values in that word
   Flag excludes(const Flag& other) const;
   Flag excludes(const std::string& other) const;
+  Flag or_variable(const std::string& name) const;  ///< of the environment, where it is not given
 
  private:
   CLI::Option* option_;

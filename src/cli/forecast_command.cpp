@@ -11,7 +11,9 @@
 #include <optional>
 #include <span>
 
-#include "cli/forecast_options.h"
+#include "cli/counters.h"
+#include "cli/forecast_notes.h"
+#include "cli/forecast_run.h"
 #include "cli/interrupt.h"
 #include "cli/process.h"
 #include "cli/progress.h"
@@ -63,6 +65,46 @@ void leave_out_endless(data::Dataset& data, std::size_t horizon) {
   data.series = std::move(kept);
 }
 
+/// Fewer say nothing about how far a series moves.
+constexpr std::size_t kFewestObservations = 3;
+
+/// The name of the one column with that role, if it has one.
+std::string name_of(const data::Reading& reading, std::string_view role) {
+  std::string name;
+  for (const data::Reading::Column& column : reading.columns) {
+    if (column.role != role) continue;
+    if (!name.empty()) return {};
+    name = column.name;
+  }
+  return name;
+}
+
+/// Whether another column of the result is, or may be, called that.
+bool is_taken(const std::string& name) {
+  constexpr std::string_view kOthers[] = {"variate", "point", "mean", "sample", "value", "weights"};
+  const bool quantile = name.size() > 1 && name[0] == 'q' && name[1] >= '0' && name[1] <= '9';
+  return quantile || std::ranges::find(kOthers, name) != std::end(kOthers);
+}
+
+/// What the columns of the result are called; where tables differ, as they are without tables.
+data::ColumnNames names_for(const std::string& columns, std::span<const data::Reading> readings) {
+  using Style = data::ColumnNames::Style;
+  data::ColumnNames names;
+  if (columns == "nixtla") names.style = Style::nixtla;
+  if (columns == "chronos") names.style = Style::chronos;
+  if (columns != "input") return names;
+  const auto common = [&](std::string_view role, std::string& to) {
+    if (readings.empty()) return;
+    const std::string name = name_of(readings.front(), role);
+    const auto same = [&](const data::Reading& one) { return name_of(one, role) == name; };
+    if (!name.empty() && std::ranges::all_of(readings, same)) to = name;
+  };
+  common("time", names.time);
+  common("id", names.id);
+  if (names.id == names.time || is_taken(names.id) || is_taken(names.time)) names = {};
+  return names;
+}
+
 data::Dataset read_inputs(ForecastRequest& request, const ModelInfo& model) {
   const Span span("read");
   std::optional<data::CovariateTable> future;
@@ -71,154 +113,29 @@ data::Dataset read_inputs(ForecastRequest& request, const ModelInfo& model) {
     request.csv.covariates = future->columns;
     for (const std::string& warning : future->warnings) warn(warning);
   }
-  const auto patch = static_cast<std::size_t>(model.patch_size);
-  request.csv.min_observations = patch;
+  request.csv.min_observations = kFewestObservations;
   data::Dataset all;
   std::vector<std::string> files;  // of each series
+  std::vector<data::Reading> readings;
   for (const std::string& input : data::csv_files(request.inputs)) {
     data::Dataset one = data::read_csv(input, request.csv);
     files.insert(files.end(), one.series.size(), one.reading.file);
+    readings.push_back(one.reading);
     append(all.series, one.series);
     append(all.errors, one.errors);
     append(all.warnings, one.warnings);
   }
   data::tell_apart(all.series, files);
+  request.names = names_for(request.columns, readings);
   if (future) {
+    request.covariates = choose_covariates(request.covariates, model);
+    const bool at_their_time = request.covariates == Covariates::regress;
     data::add_future(all, *future, request.forecast.horizon,
-                     static_cast<std::size_t>(model.covariate_lead), request.csv.missing);
+                     at_their_time ? 0 : static_cast<std::size_t>(model.covariate_lead),
+                     request.csv.missing);
   }
   leave_out_endless(all, request.forecast.horizon);
   return all;
-}
-
-constexpr std::string_view kNotFinite = "nonfinite_forecast";
-
-/// An error of one series costs the others nothing; whoever runs this sees it in the exit status.
-void give_up(data::Dataset& data, const std::string& id, const Error& error) {
-  report(error);
-  data.errors.push_back({id, Error(ExitStatus::bad_data, error.code(), error.message(),
-                                   error.where(), error.remedy())});
-}
-
-/// The parameters of a series: by its id, by its symbol in a long table, or by the file of its
-/// bars.
-const backtest::Parameters* find_parameters(
-    const std::map<std::string, backtest::Parameters, std::less<>>& all,
-    const data::TimeSeries& series) {
-  for (const std::string_view name : {std::string_view(series.id), std::string_view(series.group),
-                                      std::string_view(series.id).substr(0, series.id.find('/'))}) {
-    const auto found = all.find(name);
-    if (found != all.end()) return &found->second;
-  }
-  return nullptr;
-}
-
-/// Forecasts series [first, first + count) of a list.
-using BatchCall = std::function<std::vector<Forecast>(std::size_t first, std::size_t count)>;
-
-/// Whether an error is that of one series, not of the whole call.
-using OfOneSeries = bool (*)(const Error&);
-bool not_finite(const Error& error) { return error.code() == kNotFinite; }
-bool unfit(const Error& error) {
-  return error.status() == ExitStatus::bad_data || not_finite(error);
-}
-
-/// Forecasts series [first, first + count) as one batch into `answers`, and leaves those out that
-/// cannot be forecast. A batch that has one of them gives none, so it is looked for by halves; a
-/// series has the same bits in any batch.
-void forecast_by_halves(std::size_t first, std::size_t count, const BatchCall& call,
-                        OfOneSeries of_one_series, std::span<const std::string> ids,
-                        std::span<std::optional<Forecast>> answers, data::Dataset& data) {
-  if (count == 0) return;
-  try {
-    std::vector<Forecast> all = call(first, count);
-    std::move(all.begin(), all.end(), answers.begin() + static_cast<std::ptrdiff_t>(first));
-    return;
-  } catch (const Error& error) {
-    if (!of_one_series(error)) throw;
-    if (count == 1) {
-      give_up(data, ids[first], error);
-      return;
-    }
-  }
-  const std::size_t half = count / 2;
-  forecast_by_halves(first, half, call, of_one_series, ids, answers, data);
-  forecast_by_halves(first + half, count - half, call, of_one_series, ids, answers, data);
-}
-
-std::vector<std::string> ids_of(std::span<const data::TimeSeries> series) {
-  std::vector<std::string> ids;
-  for (const data::TimeSeries& one : series) ids.push_back(one.id);
-  return ids;
-}
-
-/// Two batches: series with parameters of their own, and those that have none.
-std::vector<std::optional<Forecast>> forecast_with_parameters(Forecaster& forecaster,
-                                                              const ForecastRequest& request,
-                                                              data::Dataset& data,
-                                                              const ForecastOptions& options) {
-  std::vector<data::TimeSeries> with, without;
-  std::vector<backtest::Parameters> own;
-  std::vector<std::size_t> places_with, places_without;  // in data.series
-  for (std::size_t i = 0; i < data.series.size(); ++i) {
-    const data::TimeSeries& series = data.series[i];
-    if (const auto* found = find_parameters(request.by_symbol, series)) {
-      with.push_back(series);
-      own.push_back(*found);
-      places_with.push_back(i);
-    } else {
-      warn(fmt::format("{} has no parameters for series {}", request.parameters, quote(series.id)));
-      without.push_back(data::last_steps(series, request.context));
-      places_without.push_back(i);
-    }
-  }
-  std::vector<std::optional<Forecast>> answers(data.series.size());
-  const auto run = [&](std::span<const data::TimeSeries> series,
-                       std::span<const std::size_t> places, const BatchCall& call) {
-    std::vector<std::optional<Forecast>> found(series.size());
-    forecast_by_halves(0, series.size(), call, unfit, ids_of(series), found, data);
-    for (std::size_t i = 0; i < found.size(); ++i) answers[places[i]] = std::move(found[i]);
-  };
-  run(with, places_with, [&](std::size_t first, std::size_t count) {
-    return backtest::forecast_next(forecaster, std::span(with).subspan(first, count),
-                                   std::span(own).subspan(first, count), options);
-  });
-  run(without, places_without, [&](std::size_t first, std::size_t count) {
-    std::vector<Series> views;
-    for (std::size_t i = first; i < first + count; ++i) views.push_back(without[i].view());
-    return forecaster.forecast(views, options);
-  });
-  return answers;
-}
-
-std::vector<std::optional<Forecast>> forecast_together(Forecaster& forecaster, data::Dataset& data,
-                                                       const ForecastOptions& options) {
-  std::vector<Series> views;
-  views.reserve(data.series.size());
-  for (const data::TimeSeries& series : data.series) views.push_back(series.view());
-  std::vector<std::optional<Forecast>> answers(views.size());
-  forecast_by_halves(
-      0, views.size(),
-      [&](std::size_t first, std::size_t count) {
-        return forecaster.forecast(std::span(views).subspan(first, count), options);
-      },
-      not_finite, ids_of(data.series), answers, data);
-  return answers;
-}
-
-/// Leaves out series without an answer.
-std::vector<Forecast> keep_answered(std::vector<std::optional<Forecast>> answers,
-                                    data::Dataset& data) {
-  std::vector<Forecast> forecasts;
-  std::vector<data::TimeSeries> done;
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    std::optional<Forecast>& answer = answers[i];
-    if (!answer.has_value()) continue;
-    forecasts.push_back(std::move(answer.value()));
-    done.push_back(std::move(data.series[i]));
-  }
-  data.series = std::move(done);
-  return forecasts;
 }
 
 /// Reads --parameters, once: it may be a pipe. Enough history for every symbol of the file.
@@ -232,16 +149,11 @@ void widen_context(ForecastRequest& request) {
 }
 
 std::vector<Forecast> compute(const ForecastRequest& request, const Settings& settings,
-                              data::Dataset& data, bool bands, const Interrupt& interrupt,
-                              const Session& session, Counters& counters, LoadReport& how) {
+                              data::Dataset& data, std::span<const BandLevels> bands,
+                              const Interrupt& interrupt, const Session& session,
+                              Counters& counters, LoadReport& how) {
   ForecastOptions options = request.forecast;
-  if (bands && !options.mean_only) {
-    const std::vector<double> more = band_levels();
-    options.levels.insert(options.levels.end(), more.begin(), more.end());
-    std::sort(options.levels.begin(), options.levels.end());
-    options.levels.erase(std::unique(options.levels.begin(), options.levels.end()),
-                         options.levels.end());
-  }
+  if (!options.mean_only) add_levels(bands, options.levels);
   ProgressBar bar("forecasting", session.quiet);
   options.progress = [&](std::size_t done, std::size_t total) {
     bar.update(done, total);
@@ -254,12 +166,7 @@ std::vector<Forecast> compute(const ForecastRequest& request, const Settings& se
     const bool known = request.warmup == "known";
     forecaster.warm_up(known ? forecaster.known_shapes() : parse_warmup(request.warmup), options);
   }
-  std::vector<Forecast> forecasts;
-  if (request.parameters.empty()) {
-    forecasts = keep_answered(forecast_together(forecaster, data, options), data);
-  } else {
-    forecasts = keep_answered(forecast_with_parameters(forecaster, request, data, options), data);
-  }
+  std::vector<Forecast> forecasts = forecast_all(forecaster, request, data, options, session);
   counters = forecaster.counters();
   how = forecaster.model().loaded();
   return forecasts;
@@ -298,18 +205,23 @@ struct Computed {
 };
 
 data::RunInfo describe_run(const ModelInfo& info, const LoadReport& how, const Settings& settings,
-                           Decode decode) {
-  return {info.name,
-          info.synthetic,
-          settings.seed.value,
-          decode == Decode::cached ? "cached" : "uncached",
-          std::string(word(how.mode)),
-          std::string(word(how.precision)),
-          how.device,
-          how.isa,
-          TOTO_VERSION,
-          how.weights,
-          info.architecture};
+                           const ForecastOptions& options, const data::ColumnNames& names) {
+  return {
+      info.name,
+      info.synthetic,
+      settings.seed.value,
+      options.decode == Decode::cached ? "cached" : "uncached",
+      std::string(word(how.mode)),
+      std::string(word(how.precision)),
+      how.device,
+      how.isa,
+      TOTO_VERSION,
+      how.weights,
+      info.architecture,
+      options.paths == Paths::coherent ? "coherent" : "",
+      names,
+      settings.kv_cache.origin.source == Source::built_in ? "" : std::string(word(how.kv_cache)),
+      options.tails == Tails::exponential && info.head == "quantiles" ? "exponential" : ""};
 }
 
 ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
@@ -338,21 +250,31 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
                      !samples.is_printed() && !trace_file.is_printed() && has_standard_output();
   Counters counters;
   LoadReport how;
-  std::vector<Forecast> forecasts = compute(request, settings, data, table || picture.has_file(),
-                                            interrupt, session, counters, how);
+  const auto bands = [&](std::vector<BandLevels> otherwise) {
+    std::vector<BandLevels> asked = request.bands;
+    if (asked.empty() && request.own_levels) asked = bands_of(request.forecast.levels);
+    return asked.empty() ? std::move(otherwise) : asked;
+  };
+  const std::vector<BandLevels> drawn = bands(default_plot_bands());
+  std::vector<BandLevels> needed;
+  // What was kept must not depend on whether somebody watched.
+  if (picture.has_file() || table || !request.resume.empty()) needed = drawn;
+  std::vector<Forecast> forecasts =
+      compute(request, settings, data, needed, interrupt, session, counters, how);
   if (data.series.empty()) return data.errors.front().error.status();
   std::optional<Span> writing("write");
   if (picture.has_file()) {
-    const plot::Figure figure = make_figure(data.series, forecasts, info);
+    const plot::Figure figure = make_figure(data.series, forecasts, info, drawn);
     picture.file()(request.plot.ends_with(".svg") ? plot::to_svg(figure) : plot::to_html(figure));
   }
   std::string shown;
   if (table) {
     shown = make_table(data.series, forecasts, info, settings.seed.value,
-                       terminal_width(STDOUT_FILENO));
+                       terminal_width(STDOUT_FILENO), bands(default_table_bands()));
   }
   for (Forecast& forecast : forecasts) keep_levels(forecast, request.forecast.levels);
-  const Computed all = {data, forecasts, describe_run(info, how, settings, request.forecast.decode),
+  const Computed all = {data, forecasts,
+                        describe_run(info, how, settings, request.forecast, request.names),
                         request.counters ? to_json(counters, 2) : std::string()};
   if (samples.has_file()) all.samples(samples.file());
   if (output.has_file()) {
@@ -369,7 +291,11 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   if (samples.is_printed()) all.samples(print);
   if (trace_file.is_printed()) print(times);
   if (table) print(shown);
-  if (request.counters) note(session, summary(counters));
+  for (const std::string& line : forecast_notes(data.series, forecasts, request.forecast.guards,
+                                                static_cast<std::size_t>(info.patch_size))) {
+    note(session, line);
+  }
+  if (request.counters) show_counters(counters);  // asked for, so -q does not hide it
   return data.errors.empty() ? ExitStatus::ok : data.errors.front().error.status();
 }
 

@@ -8,8 +8,10 @@
 #include <algorithm>
 
 #include "cli/arguments.h"
+#include "cli/help_groups.h"
 #include "cli/reader_options.h"
 #include "cli/result_paths.h"
+#include "tools/backtest/aggregate.h"
 
 namespace toto::cli {
 namespace {
@@ -30,6 +32,15 @@ void add_table_options(const Command& command, ForecastRequest& request) {
       .add_option("--future", request.future, "CSV of covariates known ahead, past and future rows")
       .type_name("FILE")
       .group(group);
+  add_choice<Covariates>(
+      command, "--covariates", request.covariates,
+      {{"auto", Covariates::automatic},
+       {"model", Covariates::model},
+       {"regress", Covariates::regress}},
+      "What becomes of --future: the model takes them (model); a ridge regression does, and the "
+      "model forecasts the rest (regress); auto (default): regress, unless the checkpoint was "
+      "trained with covariates")
+      .group(group);
   using enum data::Missing;
   add_choice<data::Missing>(
       command, "--missing", csv.missing,
@@ -44,7 +55,7 @@ void add_numeric_options(const Command& command, ForecastRequest& request) {
   constexpr const char* group = "The forecast";
   add_whole(command, "--horizon", forecast.horizon, 1, 100'000, "invalid_horizon",
             "Steps to forecast, 1 to 100000 (default 64)")
-      .group(group);
+      .group(kFirstFlags);
   add_whole(command, "--context", request.csv.context, 1, 10'000'000, "invalid_context",
             "Steps of history to look at, the last ones (default 4096)")
       .group(group);
@@ -55,25 +66,51 @@ void add_numeric_options(const Command& command, ForecastRequest& request) {
   const Flag quantiles = command
                              .add_option_function(
                                  "--quantiles",
-                                 [&forecast](const std::string& text) {
-                                   forecast.levels = parse_levels(text, "--quantiles");
+                                 [&request](const std::string& text) {
+                                   request.forecast.levels = parse_levels(text, "--quantiles");
+                                   request.own_levels = true;
                                  },
                                  "Levels between 0 and 1 (default 0.1,0.2,...,0.9)")
                              .type_name("Q,...")
                              .group(group);
+  const Flag bands =
+      command
+          .add_option_function(
+              "--level",
+              [&request](const std::string& text) { request.bands = parse_bands(text, "--level"); },
+              "Central intervals in percent, such as 80,95: in files, table and plot")
+          .type_name("PERCENT,...")
+          .group(kFirstFlags);
+  const Flag aggregate =
+      command
+          .add_option("--aggregate", request.aggregate,
+                      "Add a point forecast: mean, p10, quantile_Q, trimmed_mean_F, ... "
+                      "(docs/cli.md)")
+          .type_name("SPEC")
+          .group(group);
+  aggregate.excludes("--future");
   const Flag from = add_choice<QuantilesFrom>(
       command, "--quantiles-from", forecast.quantiles_from,
       {{"auto", QuantilesFrom::automatic}, {"samples", QuantilesFrom::samples}},
       "auto (default): exact for the first patch, from trajectories beyond it; samples: from "
       "trajectories throughout");
   from.group(group);
+  const Flag paths =
+      add_choice<Paths>(command, "--paths", forecast.paths,
+                        {{"independent", Paths::independent}, {"coherent", Paths::coherent}},
+                        "How the steps of a patch are drawn: each by itself, as Toto 1.0 does "
+                        "(independent, default), or together (coherent)");
+  paths.group(group);
   add_seed_option(command, request.settings, group);
   command
       .add_flag("--mean", forecast.mean_only,
                 "Only the mean: one trajectory of means fed back, nothing is drawn")
       .excludes(samples)
       .excludes(quantiles)
+      .excludes(bands)
+      .excludes(aggregate)
       .excludes(from)
+      .excludes(paths)
       .group(group);
   command
       .add_flag_function(
@@ -89,6 +126,17 @@ void add_numeric_options(const Command& command, ForecastRequest& request) {
       .group(group);
 }
 
+void add_own_guard_options(const Command& command, ForecastRequest& request) {
+  constexpr const char* group = "The forecast";
+  add_number(command, "--input-scale", request.forecast.input_scale, 1e-12, 1e12,
+             "invalid_input_scale",
+             "What the model sees is multiplied by this, and forecasts divided by it (default: a "
+             "power of two for each series that keeps it clear of the model's smallest scale; 1: "
+             "the bits of the reference)")
+      .group(group);
+  add_guard_options(command, request.forecast.guards);
+}
+
 void add_parameters_option(const Command& command, ForecastRequest& request) {
   command
       .add_option(
@@ -97,7 +145,7 @@ void add_parameters_option(const Command& command, ForecastRequest& request) {
           "are not in the file are forecast as the flags say")
       .excludes("--future")
       .excludes("--mean")
-      .excludes("--output-samples")
+      .excludes("--aggregate")
       .type_name("FILE")
       .group("The forecast");
 }
@@ -108,15 +156,32 @@ void add_result_options(const Command& command, ForecastRequest& request) {
       .add_option("--output,-o", request.output,
                   "Write the forecasts here, CSV or JSON by the suffix; - is standard output (CSV)")
       .type_name("FILE")
-      .group(group);
+      .group(kFirstFlags);
   command
       .add_option("--output-samples", request.output_samples,
                   "Write the trajectories here, as CSV; - is standard output")
+      .excludes("--parameters")
+      .excludes("--aggregate")
       .type_name("FILE")
       .group(group);
   command
       .add_option("--plot", request.plot, "Draw history and forecast: .svg or .html by the suffix")
       .type_name("FILE")
+      .group(kFirstFlags);
+  add_choice<std::string>(
+      command, "--columns", request.columns,
+      {{"input", "input"}, {"toto", "toto"}, {"nixtla", "nixtla"}, {"chronos", "chronos"}},
+      "Columns of CSV: id and time as the table calls them (input, default), unique_id and ds "
+      "(toto), or all as Nixtla's libraries (nixtla) or Chronos-2 (chronos) name them")
+      .group(group);
+  command
+      .add_option("--resume", request.resume,
+                  "Keep forecasts in this folder as they are made; a run that was interrupted goes "
+                  "on from there")
+      .excludes("--parameters")
+      .excludes("--aggregate")
+      .excludes("--output-samples")
+      .type_name("DIR")
       .group(group);
   command.add_flag("--json", request.json, "Write the forecasts to standard output as JSON")
       .group(group);
@@ -145,6 +210,15 @@ void check_suffix(const std::string& path, std::string_view flag, std::string_vi
 }
 
 }  // namespace
+
+void add_tails_option(const Command& command, Tails& tails) {
+  add_choice<Tails>(command, "--tails", tails,
+                    {{"clamp", Tails::clamp}, {"exponential", Tails::exponential}},
+                    "Levels beyond 0.1 and 0.9, of which the model says nothing: the quantiles of "
+                    "these two (clamp, default), or exponential tails through the outermost two "
+                    "(exponential), which is an assumption")
+      .group("Toto 2.0");
+}
 
 /// Named as the options of the official code.
 void add_decoding_options(const Command& command, BlockDecoding& decoding) {
@@ -177,6 +251,8 @@ void add_forecast_options(const Command& command, ForecastRequest& request) {
       .type_name("FILE");
   add_table_options(command, request);
   add_numeric_options(command, request);
+  add_own_guard_options(command, request);
+  add_tails_option(command, request.forecast.tails);
   add_decoding_options(command, request.forecast.decoding);
   add_model_option(command, request.settings);
   add_model_options(command, request.query);
@@ -187,11 +263,19 @@ void add_forecast_options(const Command& command, ForecastRequest& request) {
                   "plan cache remembers")
       .type_name("SHAPES")
       .group("How it runs");
-  add_result_options(command, request);
   add_parameters_option(command, request);
+  add_result_options(command, request);
 }
 
 void check(ForecastRequest& request) {
+  if (!request.aggregate.empty()) (void)backtest::parse_aggregate(request.aggregate);
+  if (!request.bands.empty()) {
+    // The bands have the median in their middle; Nixtla's and Chronos' tables have it as a column.
+    const bool named = request.columns == "nixtla" || request.columns == "chronos";
+    if (!request.own_levels)
+      request.forecast.levels = named ? std::vector<double>() : std::vector{0.5};
+    add_levels(request.bands, request.forecast.levels);
+  }
   request.forecast.keep_samples = !request.output_samples.empty();
 
   if (has_suffix(request.output)) check_suffix(request.output, "--output", ".csv", ".json");

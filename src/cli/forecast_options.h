@@ -8,15 +8,27 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/forecast_bands.h"
 #include "toto/forecast.hpp"
 #include "toto/tools/backtest.hpp"
 #include "toto/tools/data.hpp"
+#include "toto/tools/output.hpp"
 
 namespace toto::cli {
+
+/// Who takes the covariates that are known ahead.
+enum class Covariates { automatic, model, regress };
 
 struct ForecastRequest {
   std::vector<std::string> inputs = {"-"};  ///< CSV files; "-": standard input
   std::string future;                       ///< CSV of covariates known ahead; empty: none
+  Covariates covariates = Covariates::automatic;
+  std::vector<BandLevels> bands;  ///< of --level; empty: by the quantiles
+  bool own_levels = false;        ///< whether --quantiles was given
+  std::string aggregate;          ///< the point forecast; empty: none besides mean and median
+  std::string resume;             ///< a folder that keeps forecasts as they are made; empty: none
+  std::string columns = "input";  ///< input, toto, nixtla or chronos
+  data::ColumnNames names;        ///< that follow from it
   data::CsvOptions csv;
   ModelQuery query;
   SettingsFlags settings;
@@ -33,6 +45,11 @@ struct ForecastRequest {
   std::string warmup;          ///< shapes to warm up for, or "known"; empty: none
 };
 
+/// What keeps forecasts within what is possible; likewise.
+void add_guard_options(const Command& command, Guards& guards);
+
+/// --tails. The value lands in `tails`, which must outlive the parsing.
+void add_tails_option(const Command& command, Tails& tails);
 /// Flags of Toto 2.0. The values land in `decoding`, which must outlive the parsing.
 void add_decoding_options(const Command& command, BlockDecoding& decoding);
 

@@ -43,6 +43,11 @@ std::string entry(const std::string& name, const std::string& description) {
   return line + wrapped(description, kIndent, kIndent);
 }
 
+/// Those under the same heading stay in order.
+bool comes_last(const std::string& group) { return group == "Options"; }
+
+}  // namespace
+
 std::string names_of(const CLI::Option* option) {
   if (!option->nonpositional()) return option->get_name(true);
   std::string names;
@@ -55,8 +60,15 @@ std::string names_of(const CLI::Option* option) {
   return names;
 }
 
-std::string usage(const CLI::App* command) {
-  std::string line = "Usage: " + full_name(command);
+std::string summary_of(const CLI::App* command) {
+  std::string text = command->get_description();
+  text.resize(std::min(text.find(". "), text.size()));
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+std::string usage_of(const CLI::App* command) {
+  std::string line = full_name(command);
   for (const CLI::Option* option : command->get_options()) {
     if (option->nonpositional() && option->get_required()) line += " " + names_of(option);
   }
@@ -65,10 +77,32 @@ std::string usage(const CLI::App* command) {
     if (!option->nonpositional()) line += " [" + option->get_name(true) + "]";
   }
   if (command->get_require_subcommand_min() > 0) line += " COMMAND";
-  return line + "\n";
+  return line;
 }
 
-}  // namespace
+std::vector<std::string> groups_of(const CLI::App* command) {
+  std::vector<std::string> groups;
+  for (const std::string& group : command->get_groups()) {
+    if (!group.empty() && !flags_of(command, group).empty()) groups.push_back(group);
+  }
+  std::stable_partition(groups.begin(), groups.end(),
+                        [](const std::string& group) { return !comes_last(group); });
+  std::stable_partition(groups.begin(), groups.end(),
+                        [](const std::string& group) { return group == kFirstFlags; });
+  return groups;
+}
+
+std::vector<const CLI::Option*> flags_of(const CLI::App* command, const std::string& group) {
+  std::vector<const CLI::Option*> flags;
+  for (const CLI::Option* option : command->get_options()) {
+    if (option->nonpositional() && option->get_group() == group) flags.push_back(option);
+  }
+  return flags;
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App* command) {
+  return command->get_subcommands([](const CLI::App* sub) { return !sub->get_name().empty(); });
+}
 
 std::string full_name(const CLI::App* command) {
   const CLI::App* const parent = command->get_parent();
@@ -78,12 +112,12 @@ std::string full_name(const CLI::App* command) {
 
 std::string Help::make_help(const CLI::App* command, std::string /*name*/,
                             CLI::AppFormatMode /*mode*/) const {
-  std::string text = wrapped(command->get_description(), 0, 0) + "\n" + usage(command);
+  std::string text =
+      wrapped(command->get_description(), 0, 0) + "\nUsage: " + usage_of(command) + "\n";
 
-  const auto commands =
-      command->get_subcommands([](const CLI::App* sub) { return !sub->get_name().empty(); });
+  const auto commands = commands_of(command);
   if (!commands.empty()) text += "\nCommands:\n";
-  for (const CLI::App* sub : commands) text += entry(sub->get_name(), sub->get_description());
+  for (const CLI::App* sub : commands) text += entry(sub->get_name(), summary_of(sub));
 
   std::string arguments;
   for (const CLI::Option* option : command->get_options()) {
@@ -91,18 +125,10 @@ std::string Help::make_help(const CLI::App* command, std::string /*name*/,
   }
   if (!arguments.empty()) text += "\nArguments:\n" + arguments;
 
-  std::vector<std::string> groups = command->get_groups();
-  std::stable_partition(groups.begin(), groups.end(),
-                        [](const std::string& group) { return group != "Options"; });
-  for (const std::string& group : groups) {
-    if (group.empty()) continue;  // not for people
-    std::string entries;
-    for (const CLI::Option* option : command->get_options()) {
-      if (option->get_group() == group)
-        entries += entry(names_of(option), option->get_description());
-    }
-    if (!entries.empty()) {
-      text += "\n" + (group == "Options" ? "General" : group) + ":\n" + entries;
+  for (const std::string& group : groups_of(command)) {
+    text += "\n" + (comes_last(group) ? "General" : group) + ":\n";
+    for (const CLI::Option* flag : flags_of(command, group)) {
+      text += entry(names_of(flag), flag->get_description());
     }
   }
   if (!command->get_footer().empty()) text += "\n" + command->get_footer();

@@ -9,6 +9,7 @@
 
 #include "cli/json_text.h"
 #include "core/printable.h"
+#include "data/value_offset.h"
 
 namespace toto::cli {
 namespace {
@@ -41,6 +42,8 @@ std::string_view layout_name(data::Layout layout) {
       return "long";
     case data::Layout::bars:
       return "bars";
+    case data::Layout::rows:
+      return "rows";
     default:
       return "wide";
   }
@@ -50,19 +53,34 @@ std::string_view layout_name(data::Layout layout) {
 struct Values {
   std::size_t missing = 0;
   std::size_t observed = 0;
-  float lowest = 0.0F, highest = 0.0F;
+  std::size_t lowest = 0, highest = 0;  // where they are
 };
 
+/// The double of fewest digits that is this value: 98.4, not 98.4000015.
+double value_at(const data::TimeSeries& series, std::size_t i) {
+  const double offset = series.offset_of(i / series.steps);
+  const float value = series.values[i];
+  return offset == 0 ? std::stod(fmt::format("{}", value)) : data::with_offset(offset, value);
+}
+
+std::string text_at(const data::TimeSeries& series, std::size_t i) {
+  if (series.offset_of(i / series.steps) == 0) return fmt::format("{}", series.values[i]);
+  return fmt::format("{}", value_at(series, i));
+}
+
 Values values_of(const data::TimeSeries& series) {
+  const auto at = [&](std::size_t i) {
+    return series.offset_of(i / series.steps) + static_cast<double>(series.values[i]);
+  };
   Values out;
   for (std::size_t i = 0; i < series.targets() * series.steps; ++i) {
     if (series.mask[i] == 0) {
       ++out.missing;
       continue;
     }
-    const float value = series.values[i];
-    out.lowest = out.observed == 0 ? value : std::min(out.lowest, value);
-    out.highest = out.observed == 0 ? value : std::max(out.highest, value);
+    const double value = at(i);
+    if (out.observed == 0 || value < at(out.lowest)) out.lowest = i;
+    if (out.observed == 0 || value > at(out.highest)) out.highest = i;
     ++out.observed;
   }
   return out;
@@ -101,7 +119,23 @@ std::string format_line(const data::Reading& reading) {
   return out;
 }
 
+/// Of a table whose columns are steps.
+std::string steps_line(const data::Reading& reading) {
+  std::string first, last;
+  std::size_t count = 0;
+  for (const data::Reading::Column& column : reading.columns) {
+    if (column.role != "step") continue;
+    if (count++ == 0) first = shown(column.name);
+    last = shown(column.name);
+  }
+  return count == 0 ? "" : fmt::format("{}, {} to {}", plural(count, "column"), first, last);
+}
+
 std::string time_line(const data::Reading& reading) {
+  if (!steps_line(reading).empty()) {
+    return reading.time_format.empty() ? "none: the steps are numbered"
+                                       : "names of columns, " + reading.time_format;
+  }
   std::string columns = names_with(reading, "time");
   for (const std::string_view role : {"time of day", "date"}) {
     const std::string more = names_with(reading, role);
@@ -131,7 +165,8 @@ std::string series_line(const data::TimeSeries& series) {
       data::format_time(series.times.front(), series.style),
       data::format_time(series.times.back(), series.style), data::describe(series.interval));
   if (values.observed > 0) {
-    out += fmt::format(", {} to {}", values.lowest, values.highest);
+    out +=
+        fmt::format(", {} to {}", text_at(series, values.lowest), text_at(series, values.highest));
   }
   if (values.missing > 0) out += fmt::format(", {} missing", values.missing);
   if (series.repeated_rows > 0) out += fmt::format(", {} repeated", series.repeated_rows);
@@ -141,9 +176,6 @@ std::string series_line(const data::TimeSeries& series) {
   }
   return out + "\n";
 }
-
-/// The double of fewest digits that is this float: 98.4, not 98.4000015.
-double shortest(float value) { return std::stod(fmt::format("{}", value)); }
 
 ordered_json series_as_json(const data::TimeSeries& series) {
   const Values values = values_of(series);
@@ -158,18 +190,19 @@ ordered_json series_as_json(const data::TimeSeries& series) {
                       {"steps_before_context", series.cut},
                       {"missing", values.missing},
                       {"repeated_rows", series.repeated_rows},
-                      {"first_value", shortest(series.values.front())},
-                      {"last_value", shortest(series.values[series.steps - 1])},
+                      {"first_value", value_at(series, 0)},
+                      {"last_value", value_at(series, series.steps - 1)},
                       {"lowest", nullptr},
                       {"highest", nullptr}};
+  if (!series.value_offsets.empty()) out["value_offset"] = series.value_offsets;
   try {
     out["next"] = data::format_time(data::future_times(series, 1).front(), series.style);
   } catch (const Error&) {
     out["next"] = nullptr;  // beyond the last date that can be written
   }
   if (values.observed > 0) {
-    out["lowest"] = shortest(values.lowest);
-    out["highest"] = shortest(values.highest);
+    out["lowest"] = value_at(series, values.lowest);
+    out["highest"] = value_at(series, values.highest);
   }
   return out;
 }
@@ -215,6 +248,7 @@ std::string inspected_as_text(const Inspected& file, std::size_t series) {
   line(out, "format", format_line(reading));
   line(out, "layout", std::string(layout_name(file.data.layout)));
   line(out, "time", time_line(reading));
+  line(out, "steps", steps_line(reading));
   line(out, "id", names_with(reading, "id"));
   line(out, "values", names_with(reading, "value"));
   line(out, "left out", names_with(reading, "left out"));

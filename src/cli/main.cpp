@@ -69,12 +69,13 @@ Error usage_error(CLI::App& app, const CLI::ParseError& error) {
 int run(int argc, char** argv) {
   CLI::App app("Forecasts time series with Toto models, without Python.", "toto");
   Session session;
-  app.set_version_flag("--version", "toto " TOTO_VERSION);
+  app.set_version_flag("--version,-V", "toto " TOTO_VERSION);
   app.formatter(std::make_shared<Help>());
   app.require_subcommand(1);
-  app.footer("toto COMMAND --help says more about a command.\n");
+  app.footer("toto help COMMAND says more about a command, toto help --man as a page for man.\n");
   const Command program(&app);
   add_forecast(program, session);
+  add_detect(program, session);
   add_backtest(program, session);
   add_tune(program, session);
   add_inspect(program, session);
@@ -84,6 +85,10 @@ int run(int argc, char** argv) {
   add_cache(program, session);
   add_verify(program, session);
   add_drift(program, session);
+#ifdef TOTO_SERVER
+  add_serve(program, session);
+#endif
+  add_help(program, session, &app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/environment.h"
+#include "cli/help_groups.h"
 #include "cli/process.h"
 
 namespace toto::cli {
@@ -22,7 +23,7 @@ void add_model_option(const Command& command, SettingsFlags& flags) {
                   "Folder, .safetensors file or Hub id (default: TOTO_MODEL_ID, then the model "
                   "that ships with toto)")
       .type_name("MODEL")
-      .group(kGroup);
+      .group(kFirstFlags);
 }
 
 void add_seed_option(const Command& command, SettingsFlags& flags, const std::string& group) {
@@ -56,12 +57,16 @@ void add_settings_options(const Command& command, SettingsFlags& flags) {
       kGroup);
   add("--precision,--dtype", flags.precision, "WORD",
       "Arithmetic of the network: float32 (default), tf32 (on Hopper GPUs; elsewhere float32), "
-      "bfloat16, or float64 (of the reference backend)",
+      "bfloat16, int8 (weights, on a CPU), or float64 (of the reference backend)",
       kGroup);
   add("--threads", flags.threads, "N",
       "Threads of the cpu backend (default: TOTO_NUM_THREADS, then one for each core)", kGroup);
   add("--mode", flags.mode, "WORD",
       "eager, default, reduce-overhead (default) or max-autotune (TOTO_COMPILE_MODE)", kExecution);
+  add("--kv-cache", flags.kv_cache, "WORD",
+      "Keys and values of a context: shared by its trajectories (default), or private to each "
+      "(default of eager); they differ by rounding (TOTO_KV_CACHE)",
+      kExecution);
   add("--preset", flags.preset, "WORD", "production, development or validation: several settings",
       kExecution);
   add("--plan-cache", flags.plan_cache, "WORD",

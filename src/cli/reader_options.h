@@ -14,6 +14,9 @@ namespace toto::cli {
 void add_reader_options(const Command& command, data::CsvOptions& options,
                         const std::string& group);
 
+/// --layout alone.
+void add_layout_option(const Command& command, data::CsvOptions& options, const std::string& group);
+
 /// Those alone that say how a file is written: --date-format, --timezone, --decimal, --duplicates.
 void add_dialect_options(const Command& command, data::CsvOptions& options,
                          const std::string& group);

@@ -51,7 +51,7 @@ std::u32string fit(std::u32string_view text, std::size_t columns) {
 }
 
 // How the numbers of one series are written: five significant digits of the largest in the middle,
-// for the limits may lie far out.
+// for the limits may lie far out; and two of the width of the interval, where that takes more.
 class NumberFormat {
  public:
   explicit NumberFormat(const TableSeries& series) {
@@ -61,6 +61,14 @@ class NumberFormat {
     }
     scientific_ = largest >= 1e15 || (largest > 0 && largest < 1e-4);
     if (largest > 0) decimals_ = std::clamp(4 - static_cast<int>(std::log10(largest)), 0, 8);
+    double narrowest = HUGE_VAL;
+    for (std::size_t i = 0; i < std::min(series.lower.size(), series.upper.size()); ++i) {
+      const double width = series.upper[i] - series.lower[i];
+      if (width > 0) narrowest = std::min(narrowest, width);
+    }
+    // Five digits of 10,000,000.3 do not tell its limits apart.
+    if (!(narrowest < largest * kNarrow)) return;
+    decimals_ = std::clamp(1 - static_cast<int>(std::floor(std::log10(narrowest))), decimals_, 8);
   }
   [[nodiscard]] std::string operator()(double value) const {
     if (!std::isfinite(value)) return fmt::format("{}", value);
@@ -68,6 +76,7 @@ class NumberFormat {
   }
 
  private:
+  static constexpr double kNarrow = 1e-4;
   bool scientific_ = false;
   int decimals_ = 0;
 };
@@ -99,7 +108,7 @@ std::u32string blocks(std::span<const double> values, double low, double high) {
       continue;
     }
     const double share = high > low ? (value - low) / (high - low) : 0.5;
-    text.push_back(0x2581 + static_cast<char32_t>(std::min(7.0, std::floor(share * 8))));
+    text.push_back(0x2581 + static_cast<char32_t>(std::clamp(std::floor(share * 8), 0.0, 7.0)));
   }
   return text;
 }
@@ -121,12 +130,14 @@ std::u32string sparkline(const TableSeries& series) {
       high = std::max(high, value);
     }
   }
+  // Noise far below the values is no picture: the height is at least a thousandth of them.
+  constexpr double kLeast = 1e-3;
+  const double middle = low + (high - low) / 2;
+  const double height = std::max(high - low, kLeast * std::max(std::abs(low), std::abs(high)));
+  low = middle - height / 2;
+  high = middle + height / 2;
   return blocks(before, low, high) + U" \u2192 " + blocks(after, low, high);
 }
-
-struct Row {
-  std::string time, centre, lower, upper;
-};
 
 // The first rows and the last ones of `count`.
 std::vector<std::size_t> chosen_steps(std::size_t count, std::size_t rows) {
@@ -147,43 +158,83 @@ std::string heading(const TableSeries& series, std::size_t width) {
   return to_utf8(name) + std::string(kGap, ' ') + to_utf8(spark) + '\n';
 }
 
+/// One column of an interval: its limits as they are written.
+struct Limits {
+  std::string name;
+  std::vector<std::string> lower, upper;
+  std::size_t lower_width = 0, upper_width = 0;
+
+  Limits(std::string heading, std::span<const double> low, std::span<const double> high,
+         std::span<const std::size_t> steps, const NumberFormat& number)
+      : name(std::move(heading)) {
+    for (const std::size_t i : steps) {
+      lower.push_back(number(low[i]));
+      upper.push_back(number(high[i]));
+      lower_width = std::max(lower_width, lower.back().size());
+      upper_width = std::max(upper_width, upper.back().size());
+    }
+  }
+  [[nodiscard]] std::size_t width() const {
+    return std::max(lower_width + upper_width + 3, columns_of(printable(name)));
+  }
+  /// Padded to the width where another column follows.
+  [[nodiscard]] std::string cell(std::size_t row, bool last) const {
+    std::string text =
+        fmt::format("{:>{}} \u2026 {:>{}}", lower[row], lower_width, upper[row], upper_width);
+    if (!last) text.append(width() - (lower_width + upper_width + 3), ' ');
+    return text;
+  }
+};
+
+/// The intervals that fit beside what takes `used` columns.
+std::vector<Limits> intervals_of(const TableSeries& series, std::span<const std::size_t> steps,
+                                 const NumberFormat& number, const TableLook& look,
+                                 std::size_t used) {
+  std::vector<Limits> shown;
+  const auto add = [&](const std::string& name, std::span<const double> low,
+                       std::span<const double> high) {
+    const Limits one(name, low, high, steps, number);
+    if (used + kGap + one.width() > look.width) return false;
+    used += kGap + one.width();
+    shown.push_back(one);
+    return true;
+  };
+  if (series.lower.empty() || !add(look.interval_name, series.lower, series.upper)) return shown;
+  for (const TableInterval& one : series.more) {
+    if (!add(one.name, one.lower, one.upper)) break;
+  }
+  return shown;
+}
+
 std::string block(const TableSeries& series, std::size_t rows, const TableLook& look) {
   const NumberFormat number(series);
-  const bool interval = !series.lower.empty();
   std::size_t time_width = 4;
   std::size_t centre_width = look.centre_name.size();
-  std::size_t lower_width = 0;
-  std::size_t upper_width = 0;
-  std::vector<Row> table;
   const std::vector<std::size_t> steps = chosen_steps(series.centre.size(), rows);
   for (const std::size_t i : steps) {
-    Row row{series.times[i], number(series.centre[i]), {}, {}};
-    if (interval) row.lower = number(series.lower[i]), row.upper = number(series.upper[i]);
-    time_width = std::max(time_width, row.time.size());
-    centre_width = std::max(centre_width, row.centre.size());
-    lower_width = std::max(lower_width, row.lower.size());
-    upper_width = std::max(upper_width, row.upper.size());
-    table.push_back(std::move(row));
+    time_width = std::max(time_width, series.times[i].size());
+    centre_width = std::max(centre_width, number(series.centre[i]).size());
   }
-  const std::size_t narrow = 2 + time_width + kGap + centre_width;
-  const std::size_t interval_width =
-      std::max(lower_width + upper_width + 3, look.interval_name.size());
-  const bool wide = interval && narrow + kGap + interval_width <= look.width;
+  const std::vector<Limits> intervals =
+      intervals_of(series, steps, number, look, 2 + time_width + kGap + centre_width);
   const std::string gap(kGap, ' ');
 
   std::string text = heading(series, look.width);
   text += fmt::format("  {:<{}}{}{:>{}}", "time", time_width, gap, look.centre_name, centre_width);
-  if (wide) text += gap + look.interval_name;
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    text += gap + intervals[i].name;
+    if (i + 1 == intervals.size()) break;
+    text.append(intervals[i].width() - columns_of(printable(intervals[i].name)), ' ');
+  }
   text += '\n';
-  for (std::size_t k = 0; k < table.size(); ++k) {
+  for (std::size_t k = 0; k < steps.size(); ++k) {
     if (k > 0 && steps[k] != steps[k - 1] + 1) {
       text += fmt::format("  \u2026 {} more\n", steps[k] - steps[k - 1] - 1);
     }
-    const Row& row = table[k];
-    text += fmt::format("  {:<{}}{}{:>{}}", row.time, time_width, gap, row.centre, centre_width);
-    if (wide) {
-      text += fmt::format("{}{:>{}} \u2026 {:>{}}", gap, row.lower, lower_width, row.upper,
-                          upper_width);
+    text += fmt::format("  {:<{}}{}{:>{}}", series.times[steps[k]], time_width, gap,
+                        number(series.centre[steps[k]]), centre_width);
+    for (std::size_t i = 0; i < intervals.size(); ++i) {
+      text += gap + intervals[i].cell(k, i + 1 == intervals.size());
     }
     text += '\n';
   }

@@ -9,14 +9,21 @@
 
 namespace toto::cli {
 
+/// A further interval, beside the first.
+struct TableInterval {
+  std::string name;
+  std::vector<double> lower, upper;  ///< [H]
+};
+
 /// One series and its forecast over H steps.
 struct TableSeries {
-  std::string name;                ///< any bytes
-  std::vector<std::string> times;  ///< [H] as they are to be written
-  std::vector<double> centre;      ///< [H] median or mean
-  std::vector<double> lower;       ///< [H] limits of the interval; empty: none
-  std::vector<double> upper;       ///< [H]
-  std::vector<double> history;     ///< what came before, for the sparkline; may be empty
+  std::string name;                 ///< any bytes
+  std::vector<std::string> times;   ///< [H] as they are to be written
+  std::vector<double> centre;       ///< [H] median or mean
+  std::vector<double> lower;        ///< [H] limits of the interval; empty: none
+  std::vector<double> upper;        ///< [H]
+  std::vector<TableInterval> more;  ///< shown as far as they fit
+  std::vector<double> history;      ///< what came before, for the sparkline; may be empty
 };
 
 struct TableLook {

@@ -2,12 +2,15 @@
 // toto tune: chooses context, samples, transform and aggregate for each symbol.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
 #include "cli/arguments.h"
 #include "cli/backtest_options.h"
 #include "cli/backtest_views.h"
+#include "cli/counters.h"
+#include "cli/help_groups.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "core/atomic_file.h"
@@ -27,24 +30,53 @@ std::string number(double value) {
   return std::isfinite(value) ? fmt::format("{:.4f}", value) : "-";
 }
 
+std::string described(const backtest::Parameters& p) {
+  return fmt::format("context {}, {}, {}, {} samples", p.context, backtest::word(p.transform),
+                     p.aggregate, p.samples);
+}
+
+/// Why these parameters were written, in words.
+std::string reason(const backtest::Tuned& t, std::size_t candidates) {
+  if (!t.keeps_default) {
+    const bool confirmed = t.best_test_mase < t.default_test_mase;
+    return fmt::format("{} (p {:.3f}{})", described(t.chosen), t.p_luck,
+                       confirmed ? "" : ", and no better on later windows");
+  }
+  if (std::isnan(t.p_luck)) return "default (too few validation windows to tell)";
+  if (!(t.best_validation_mase < t.default_validation_mase)) return "default (none is better)";
+  return fmt::format(
+      "default (the best of {} had {:.4f}; its lead on validation may be luck, p {:.2f})",
+      candidates, t.best_test_mase, t.p_luck);
+}
+
 std::string table(const backtest::Tuning& tuning, std::size_t width) {
   std::string out = fmt::format(
       "{:{}}  chosen on validation windows, measured on later ones (MASE)\n", "", width);
-  out +=
-      fmt::format("{:{}}  {:>8} {:>8} {:>8}  {}\n", "", width, "chosen", "default", "last v.", "");
+  out += fmt::format("{:{}}  {:>8} {:>8} {:>8}  {}\n", "", width, "written", "default", "last v.",
+                     "what is written");
   for (const backtest::Tuned& t : tuning.symbols) {
     std::u32string name = printable(t.symbol);
     name.resize(width, U' ');
-    out += fmt::format("{}  {:>8} {:>8} {:>8}  context {}, {}, {}, {} samples{}\n", to_utf8(name),
-                       number(t.test_mase), number(t.default_test_mase),
-                       number(t.last_value_test_mase), t.chosen.context,
-                       backtest::word(t.chosen.transform), t.chosen.aggregate, t.chosen.samples,
-                       std::isfinite(t.against_default.p_value)
-                           ? fmt::format(" (p {:.2f})", t.against_default.p_value)
-                       : t.against_default.too_few() ? " (too few windows for a test)"
-                                                     : "");
+    out += fmt::format("{}  {:>8} {:>8} {:>8}  {}\n", to_utf8(name), number(t.test_mase),
+                       number(t.default_test_mase), number(t.last_value_test_mase),
+                       reason(t, tuning.candidates));
   }
   return out;
+}
+
+/// How often the default is as good.
+std::string conclusion(const backtest::Tuning& tuning, const std::string& output) {
+  const std::size_t all = tuning.symbols.size();
+  const auto kept = static_cast<std::size_t>(
+      std::ranges::count_if(tuning.symbols, &backtest::Tuned::keeps_default));
+  if (kept == 0) return {};
+  if (kept == all) {
+    return fmt::format(
+        "The default is as good for {}: {} holds the defaults, and changes nothing.\n",
+        all == 1 ? "the symbol" : fmt::format("all {} symbols", all), output);
+  }
+  return fmt::format("The default is as good for {} of {} symbols, and was written for them.\n",
+                     kept, all);
 }
 
 ExitStatus run_tune(TuneRequest& request, const Session& session) {
@@ -62,7 +94,7 @@ ExitStatus run_tune(TuneRequest& request, const Session& session) {
   for (const std::string& warning : market.warnings) warn(warning);
   for (const data::SeriesError& failed : market.errors) report(failed.error);
   if (market.symbols.empty()) return market.errors.front().error.status();
-  show_findings(market, session);
+  show_findings(market, session, "");
   Forecaster forecaster(Model::load(with.query, load_options(settings, session)),
                         forecaster_options(settings));
   backtest::Tuning tuning;
@@ -91,6 +123,7 @@ ExitStatus run_tune(TuneRequest& request, const Session& session) {
     print(table(tuning, width));
     print(fmt::format("{} candidates, {} forecasts; parameters are in {}\n", tuning.candidates,
                       tuning.statistics.forecast, request.output));
+    print(conclusion(tuning, request.output));
   }
   return market.errors.empty() && tuning.errors.empty() ? ExitStatus::ok : ExitStatus::bad_data;
 }
@@ -158,9 +191,10 @@ void add_tune(const Command& app, Session& session) {
   const auto request = std::make_shared<TuneRequest>();
   const Command command = add_command(
       app, session, "tune",
-      "Chooses context, samples, transform and aggregate for each symbol on validation windows, "
-      "says on later windows what that was worth, and writes a file of parameters that toto "
-      "forecast and toto backtest read.",
+      "Chooses context, samples, transform and aggregate for each symbol. It chooses by validation "
+      "windows, says on later windows what that was worth, and writes a file of parameters that "
+      "toto forecast and toto backtest read. Where the default is as good, it says so and writes "
+      "the default.",
       "  toto tune bars/ --horizon 5 --output parameters.json\n"
       "  toto backtest bars/ --horizon 5 --windows 40 --parameters parameters.json\n"
       "  toto forecast bars/*.csv --horizon 5 --parameters parameters.json\n");
@@ -174,7 +208,7 @@ void add_tune(const Command& app, Session& session) {
       .add_option("--output,-o", request->output,
                   "The file of parameters (default: parameters.json)")
       .type_name("FILE")
-      .group("Results");
+      .group(kFirstFlags);
   command.add_option("--cache-dir", with.cache_dir, "Where predictions are kept (default: nowhere)")
       .type_name("DIR")
       .group("Results");

@@ -98,7 +98,7 @@ void add_verify(const Command& app, Session& session) {
   const Command command = add_command(
       app, session, "verify",
       "Says whether this build, on this machine, with this model and these series, may be "
-      "deployed: exit status 0 if every check ran and held, 3 otherwise (docs/production.md). With "
+      "deployed. Exit status 0 if every check ran and held, 3 otherwise (docs/production.md). With "
       "--golden alone it only compares this build with golden cases: folders of inputs and outputs "
       "that were exported from the official implementation (docs/verification.md).",
       "  toto verify --data bars/ --report verify.html\n"

@@ -12,6 +12,7 @@
 #include "cli/allocations.h"
 #include "cli/arguments.h"
 #include "cli/environment.h"
+#include "cli/help_groups.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/result_paths.h"
@@ -217,19 +218,19 @@ void add_suite_options(const Command& command, SuiteRequest& request) {
   constexpr const char* group = "The suite";
   command.add_option("--suite", request.suite, "quick (default), full or soak")
       .type_name("WORD")
-      .group(group);
+      .group(kFirstFlags);
   command
       .add_option("--data", request.data,
                   "CSV files, or folders of them, as for toto forecast: your own series (default: "
                   "series made by a formula)")
       .type_name("FILE...")
-      .group(group);
+      .group(kFirstFlags);
   command
       .add_option("--report", request.reports,
                   "Write the report here, Markdown, HTML or JSON by the suffix; may be repeated")
       .type_name("FILE")
       .one_value()
-      .group(group);
+      .group(kFirstFlags);
   command
       .add_option("--record", request.record,
                   "Leave the forecasts' parameters here, for a later --against")
@@ -246,7 +247,7 @@ void add_suite_options(const Command& command, SuiteRequest& request) {
                   "eager is always run, since others are compared with it)")
       .comma_separated()
       .type_name("LIST")
-      .group(group);
+      .group(kFirstFlags);
   command
       .add_option("--only", request.only,
                   "Run the checks whose name contains this, to look into one: a partial verdict, "

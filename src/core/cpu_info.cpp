@@ -8,10 +8,36 @@
 
 #ifdef __linux__
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#if defined(__x86_64__)
+#include <cpuid.h>
 #endif
 
 namespace toto {
 namespace {
+
+#if defined(__x86_64__)
+/// Linux keeps the tile registers, 8 KiB for each thread, from a process that does not ask for
+/// them.
+bool may_use_amx() {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // the state component of XSAVE
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+/// Not every compiler's run-time library knows these names: bits of leaf 7.
+bool has_amx_bf16() {
+  constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBf16) != 0 && (d & kTile) != 0;
+}
+#endif
 
 CpuFeatures detect() {
   CpuFeatures f;
@@ -25,6 +51,7 @@ CpuFeatures detect() {
              __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
              __builtin_cpu_supports("avx512vl") != 0;
   f.avx512_bf16 = f.avx512 && __builtin_cpu_supports("avx512bf16") != 0;
+  f.amx_bf16 = f.avx512_bf16 && has_amx_bf16() && may_use_amx();
 #elif defined(__aarch64__)
   f.neon = true;
 #endif

@@ -13,6 +13,7 @@ struct CpuFeatures {
   bool avx2 = false;         // AVX2, FMA, BMI, BMI2
   bool avx512 = false;       // F, BW, DQ, VL
   bool avx512_bf16 = false;  // and BF16
+  bool amx_bf16 = false;     // and AMX tiles of BF16, which this process may use
   bool neon = false;         // 64-bit Arm
 };
 

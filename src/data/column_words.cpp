@@ -38,6 +38,7 @@ constexpr auto kTimes = std::to_array<std::string_view>({"ds",
                                                          "timeutc",
                                                          "timeperiodstart",
                                                          "observationdate",
+                                                         "timeperiod",
                                                          "tradedate",
                                                          "tradingday",
                                                          "eventtime",
@@ -57,22 +58,23 @@ constexpr auto kTimes = std::to_array<std::string_view>({"ds",
                                                          "starttime"});
 constexpr auto kIds = std::to_array<std::string_view>(
     {"uniqueid", "itemid", "seriesid", "tsid", "id", "symbol", "ticker", "series"});
-constexpr auto kValues = std::to_array<std::string_view>({"y", "value", "values", "target"});
+constexpr auto kValues =
+    std::to_array<std::string_view>({"y", "value", "values", "target", "obsvalue"});
 constexpr auto kBars = std::to_array<std::string_view>({"open", "high", "low", "close"});
 constexpr auto kClocks =
     std::to_array<std::string_view>({"time", "clock", "timeofday", "hour", "uhrzeit", "zeit",
                                      "hora", "heure", "timeutc", "localtime"});
 constexpr auto kGroups = std::to_array<std::string_view>(
-    {"store",     "shop",     "item",      "product",    "sku",      "dept",     "department",
-     "category",  "family",   "region",    "country",    "city",     "location", "site",
-     "station",   "sensor",   "device",    "host",       "hostname", "instance", "pod",
-     "node",      "service",  "server",    "customer",   "client",   "account",  "channel",
-     "brand",     "market",   "asset",     "instrument", "coin",     "name",     "metric",
-     "variable",  "currency", "pair",      "isin",       "ric",      "meter",    "building",
-     "household", "zone",     "line",      "route",      "scope",    "tag",      "group",
-     "entity",    "key",      "container", "namespace",  "cluster",  "env",      "area",
-     "warehouse", "plant",    "machine",   "unit",       "tic",      "stock",    "filiale",
-     "artikel"});
+    {"store",     "shop",     "item",    "product",    "sku",      "dept",      "department",
+     "category",  "family",   "region",  "country",    "city",     "location",  "site",
+     "station",   "sensor",   "device",  "host",       "hostname", "instance",  "pod",
+     "node",      "service",  "server",  "customer",   "client",   "account",   "channel",
+     "brand",     "market",   "asset",   "instrument", "coin",     "name",      "metric",
+     "variable",  "currency", "pair",    "isin",       "ric",      "meter",     "building",
+     "household", "geo",      "refarea", "county",     "zone",     "line",      "route",
+     "scope",     "tag",      "group",   "entity",     "key",      "container", "namespace",
+     "cluster",   "env",      "area",    "warehouse",  "plant",    "machine",   "unit",
+     "tic",       "stock",    "filiale", "artikel"});
 constexpr auto kEndings =
     std::to_array<std::string_view>({"id", "nbr", "number", "no", "nr", "code"});
 constexpr auto kCalendar = std::to_array<std::string_view>(
@@ -122,6 +124,23 @@ bool sounds_like_time(std::string_view plain) {
   if (has(kTimes, plain)) return true;
   return plain.find("time") != plain.npos || plain.find("date") != plain.npos ||
          plain.find("epoch") != plain.npos || plain.starts_with("unix");
+}
+
+bool is_month_word(std::string_view plain) {
+  constexpr auto kMonths = std::to_array<std::string_view>(
+      {"january", "february", "march", "april", "may", "june", "july", "august", "september",
+       "october", "november", "december"});
+  return plain.size() >= 3 && std::ranges::any_of(kMonths, [&](std::string_view month) {
+           return plain == month || plain == month.substr(0, 3);
+         });
+}
+
+bool is_value_word(std::string_view plain) {
+  return has(kValues, plain) || has(kBars, plain) || plain == "volume";
+}
+
+bool is_counter_word(std::string_view plain) {
+  return plain.ends_with("total") || plain.ends_with("count") || plain.find("bytes") != plain.npos;
 }
 
 bool is_flag_word(std::string_view plain) { return has(kFlags, plain); }

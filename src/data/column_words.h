@@ -27,6 +27,12 @@ bool is_group_word(std::string_view plain);
 bool is_calendar_word(std::string_view plain);
 /// A name that says "time": open_time, created_at.
 bool sounds_like_time(std::string_view plain);
+/// Jan, January, ...: a month without a year.
+bool is_month_word(std::string_view plain);
+/// y, value, close, volume: what is forecast, whatever it looks like.
+bool is_value_word(std::string_view plain);
+/// bytes_total, request_count: what only rises.
+bool is_counter_word(std::string_view plain);
 /// A holiday, a promotion: known ahead, no quantity.
 bool is_flag_word(std::string_view plain);
 

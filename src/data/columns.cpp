@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "core/json.h"
+#include "data/column_checks.h"
 #include "data/column_words.h"
 #include "data/look.h"
 #include "data/number.h"
@@ -48,6 +48,8 @@ class Finder {
     if (out_.timestamp) find_clock();
     find_layout();
     if (out_.values.empty()) find_values();
+    tell_months();
+    tell_perhaps_times();
     check_names();
     return std::move(out_);
   }
@@ -127,7 +129,7 @@ class Finder {
       }
     }
     for (std::size_t i = 0; !out_.timestamp && i < header_.size(); ++i) {
-      if (!used_[i] && look(i).likely_epochs) out_.timestamp = i;
+      if (!used_[i] && is_likely_time(i) && !is_last_number(i)) out_.timestamp = i;
     }
     if (out_.timestamp) {
       use(*out_.timestamp);
@@ -243,21 +245,7 @@ class Finder {
     if (one.empty || one.dates || one.clocks) return false;
     if (one.text) return one.repeating || one.constant || sample_.size() < kRowsForRule;
     if (!one.whole || sample_.size() < kRowsForRule / 2) return false;
-    return one.constant ? !stays(column) : one.repeating;
-  }
-
-  /// A column that has one value in the first rows has no other one below.
-  bool stays(std::size_t column) const {
-    if (sample_.size() < Sample::kMaxRows) return true;
-    const std::string first(sample_.at(0, column));
-    try {
-      for (CsvReader csv = csv_; csv.next();) {
-        if (column < csv.size() && csv[column] != first) return false;
-      }
-    } catch (const Error&) {
-      return true;  // whoever reads the rows meets it again
-    }
-    return true;
+    return one.constant ? !stays_the_same(csv_, sample_, column) : one.repeating;
   }
 
   /// Columns left that hold numbers and are no ids.
@@ -272,7 +260,7 @@ class Finder {
 
   /// Where times repeat, the column of words by which they no longer do, else all of them.
   void find_ids_of_repeated_times() {
-    if (!out_.timestamp || !repeats(out_.ids)) return;
+    if (!out_.timestamp || !repeat_times(sample_, out_, out_.ids)) return;
     std::vector<std::size_t> all = out_.ids;
     std::vector<std::size_t> words;
     for (std::size_t i = 0; i < header_.size(); ++i) {
@@ -284,23 +272,11 @@ class Finder {
     for (const std::size_t one : words) {
       std::vector<std::size_t> more = out_.ids;
       more.push_back(one);
-      if (repeats(more)) continue;
+      if (repeat_times(sample_, out_, more)) continue;
       out_.ids = std::move(more);
       return;
     }
-    if (words.size() > 1 && !repeats(all)) out_.ids = std::move(all);
-  }
-
-  bool repeats(const std::vector<std::size_t>& more) const {
-    std::set<std::string> seen;
-    for (std::size_t row = 0; row < sample_.size(); ++row) {
-      std::string key;
-      if (out_.timestamp) key.append(sample_.at(row, *out_.timestamp));
-      if (out_.clock) key.append(" ").append(sample_.at(row, *out_.clock));
-      for (const std::size_t column : more) key.append("\n").append(sample_.at(row, column));
-      if (!seen.insert(std::move(key)).second) return true;
-    }
-    return false;
+    if (words.size() > 1 && !repeat_times(sample_, out_, all)) out_.ids = std::move(all);
   }
 
   void find_covariates() {
@@ -371,12 +347,46 @@ class Finder {
               sample_.place(words->column));
   }
 
+  /// A year in each row and its months beside it: one series, which is read as twelve.
+  void tell_months() {
+    const auto months = std::ranges::count_if(
+        out_.values, [&](std::size_t column) { return is_month_word(plain_[column]); });
+    if (months < 12) return;
+    out_.warnings.emplace_back(
+        "columns are called as months: each is a series of its own, from year to year; for one "
+        "series from month to month write a row for each month");
+  }
+
+  /// Large whole numbers that go on by even steps, and are not called as values are.
+  bool is_likely_time(std::size_t column) {
+    return look(column).likely_epochs && !is_value_word(plain_[column]);
+  }
+
+  /// No other free column holds numbers.
+  bool is_last_number(std::size_t column) {
+    const bool counted = !look(column).text && !header_[column].empty();
+    return free_numbers() <= (counted ? 1U : 0U);
+  }
+
   bool is_date_column(std::size_t column) {
     const Look& one = look(column);
     const std::string& plain = plain_[column];
     if (one.dates) return true;
-    return one.likely_epochs || (sounds_like_time(plain) && !one.constant &&
-                                 (one.day_numbers || one.epochs || one.clocks));
+    return is_likely_time(column) || (sounds_like_time(plain) && !one.constant &&
+                                      (one.day_numbers || one.epochs || one.clocks));
+  }
+
+  /// Whole numbers that may be times and may be a counter are forecast, and not silently.
+  void tell_perhaps_times() {
+    if (options_.rate || !options_.values.empty() || take_ == Take::covariates) return;
+    for (const std::size_t i : out_.values) {
+      const std::string& plain = plain_[i];
+      if (!look(i).perhaps_epochs || is_value_word(plain) || is_counter_word(plain)) continue;
+      out_.warnings.push_back(
+          fmt::format("column {} may hold times since 1970 and is forecast as values; if it does, "
+                      "say --timestamp, or name the value columns",
+                      quote(header_[i])));
+    }
   }
 
   /// Why a column of the table is no value; empty: it is one.
@@ -391,12 +401,16 @@ class Finder {
     if (one.counting && std::ranges::find(value_words(), plain) == value_words().end()) {
       return "numbers the rows";
     }
-    if (one.flags && sample_.size() >= kRowsForRule && is_flag_word(plain)) {
-      return "says yes or no, which is known ahead (--future takes it),";
+    // Kaggle's onpromotion counts the articles.
+    const bool known_ahead = one.flags || (one.whole && plain == "onpromotion");
+    if (known_ahead && sample_.size() >= kRowsForRule && is_flag_word(plain)) {
+      return "is known ahead (--future takes it)";
     }
     if (one.constant && one.whole && sample_.size() >= kRowsForRule && is_group_word(plain)) {
       return "is an id that never changes";
     }
+    if (!look(column).constant && belongs_to_ids(sample_, out_.ids, column))
+      return "is the same in all rows of a series";
     return {};
   }
 

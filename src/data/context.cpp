@@ -7,16 +7,28 @@
 
 #include "data/calendar.h"
 #include "data/interval.h"
+#include "data/sessions.h"
 
 namespace toto::data {
 namespace {
 
 constexpr std::int64_t kMinuteMs = 60'000;
 
+/// The step that the rows have been put on.
+Inferred stated(const Interval& step, const RowGroup& group, std::vector<std::int64_t>& local) {
+  using Unit = Interval::Unit;
+  const bool days = step.unit != Unit::milliseconds || step.count % kDayMs == 0;
+  for (std::size_t row = 0; row < group.offsets.size(); ++row) {
+    local[row] += (days ? group.offsets[row] : group.offsets.back()) * kMinuteMs;
+  }
+  return {step, step.unit != Unit::business_day};
+}
+
 /// Infers the step and settles what the local times are.
 Inferred infer(const RowGroup& group, TimeStyle::Form form, std::vector<std::int64_t>& local) {
   local = group.times;
   if (local.size() < 2) return {};
+  if (group.step) return stated(*group.step, group, local);
   if (group.offsets.empty()) return infer_interval(local, form);
 
   std::vector<std::int64_t> wall = group.times;
@@ -35,6 +47,23 @@ Inferred infer(const RowGroup& group, TimeStyle::Form form, std::vector<std::int
   return infer_interval(local, form);
 }
 
+/// What a calendar says about days of which rows are missing.
+void adopt(const Sessions& calendar, Inferred& inferred) {
+  using Unit = Interval::Unit;
+  Interval& interval = inferred.interval;
+  const bool days = interval.unit == Unit::business_day ||
+                    (interval.unit == Unit::milliseconds && interval.count <= kDayMs);
+  if (!days) return;
+  if (!calendar.always()) {
+    inferred.fill_gaps = false;
+  } else if (interval.unit == Unit::business_day) {
+    interval = {Unit::milliseconds, kDayMs, 1, true};
+    inferred.fill_gaps = true;
+  } else {
+    inferred.fill_gaps = interval.regular;
+  }
+}
+
 }  // namespace
 
 std::size_t Context::step_of(std::size_t row) const {
@@ -42,9 +71,11 @@ std::size_t Context::step_of(std::size_t row) const {
   return static_cast<std::size_t>(steps_between(local[0], local[row], interval));
 }
 
-Context make_context(const RowGroup& group, const TimeStyle& style, std::size_t limit) {
+Context make_context(const RowGroup& group, const TimeStyle& style, std::size_t limit,
+                     const Sessions* calendar) {
   Context out;
-  const Inferred inferred = infer(group, style.form, out.local);
+  Inferred inferred = infer(group, style.form, out.local);
+  if (calendar != nullptr) adopt(*calendar, inferred);
   out.interval = inferred.interval;
   out.fill_gaps = inferred.fill_gaps;
   out.style = style;
@@ -60,14 +91,15 @@ Context make_context(const RowGroup& group, const TimeStyle& style, std::size_t 
     if (step < out.begin) break;
     out.rows[step - out.begin] = row;
   }
-  out.times.resize(steps);
+  Times::Vector times(steps);
   for (std::size_t i = 0; i < steps; ++i) {
     const std::int64_t time =
         out.rows[i] != Context::kNoRow
             ? out.local[out.rows[i]]
             : advance(out.local[0], out.interval, static_cast<std::int64_t>(out.begin + i));
-    out.times[i] = time - out.style.zone_offset_minutes * kMinuteMs;
+    times[i] = time - out.style.zone_offset_minutes * kMinuteMs;
   }
+  out.times = std::move(times);
   return out;
 }
 

@@ -16,9 +16,9 @@ struct Context {
 
   TimeStyle style;
   Interval interval;
-  bool fill_gaps = false;           // else every row is a step
-  std::vector<std::int64_t> times;  // [T] as TimeSeries has them
-  std::vector<std::size_t> rows;    // [T] the row of the group, or kNoRow
+  bool fill_gaps = false;         // else every row is a step
+  Times times;                    // [T] as TimeSeries has them
+  std::vector<std::size_t> rows;  // [T] the row of the group, or kNoRow
 
   /// Steps from the group's first row to `row`.
   [[nodiscard]] std::size_t step_of(std::size_t row) const;
@@ -28,6 +28,9 @@ struct Context {
 };
 
 /// At most `limit` steps; they end with the group's last row.
-Context make_context(const RowGroup& group, const TimeStyle& style, std::size_t limit);
+/// `calendar` (may be null): rows of a market that closes are consecutive steps; one that never
+/// does has no business days.
+Context make_context(const RowGroup& group, const TimeStyle& style, std::size_t limit,
+                     const Sessions* calendar = nullptr);
 
 }  // namespace toto::data

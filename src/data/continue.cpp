@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
 #include "core/json.h"
 #include "data/calendar.h"
 #include "data/interval.h"
+#include "data/sessions.h"
 #include "data/zone.h"
 #include "toto/tools/data.hpp"
 
@@ -43,6 +45,7 @@ std::vector<std::int64_t> future_times(const TimeSeries& series, std::size_t hor
   const std::int64_t from = series.times.back() + offset;
   const std::int64_t latest = series.style.epoch_decimals == 9 ? kLatestNs / 1'000'000 : kLatestMs;
   if (horizon == 0) return {};
+  if (auto open = open_times(series, horizon)) return std::move(*open);
   if (horizon > static_cast<std::size_t>(latest) ||
       !fits(from, series.interval, static_cast<std::int64_t>(horizon), latest)) {
     throw Error(

@@ -12,6 +12,7 @@
 #include "data/calendar.h"
 #include "data/fill.h"
 #include "data/table.h"
+#include "data/value_offset.h"
 #include "toto/tools/data.hpp"
 
 namespace toto::data {
@@ -58,20 +59,26 @@ class Joiner {
     const std::size_t width = table_.columns.size();
     std::vector<float> known(width * times.size(), kNaN);
     std::vector<std::uint8_t> observed(known.size());
+    std::vector<double> offsets(width);
     for (std::size_t e = 0; e < width; ++e) {
       const auto values = std::span(known).subspan(e * times.size(), times.size());
       const auto mask = std::span(observed).subspan(e * times.size(), times.size());
+      const auto past = in_main.find(table_.columns[e]);
+      // One offset for the past and the future of a covariate: that of the main table, if any.
+      const double own = offset_at(group.value_offsets, e);
+      const double main = past == in_main.end() ? 0.0 : series.offset_of(past->second);
+      offsets[e] = main != 0 ? main : own;
       for (std::size_t i = 0; i < times.size(); ++i) {
-        if (rows[i] != kNoRow) values[i] = group.values[rows[i] * width + e];
+        if (rows[i] == kNoRow) continue;
+        values[i] = moved(group.values[rows[i] * width + e], own, offsets[e]);
       }
-      if (const auto past = in_main.find(table_.columns[e]); past != in_main.end()) {
-        take_context(series, past->second, values);
-      }
+      if (past != in_main.end()) take_context(series, past->second, values, offsets[e]);
       for (std::size_t i = 0; i < times.size(); ++i) mask[i] = std::isnan(values[i]) ? 0 : 1;
       check(series, table_.columns[e], times, mask);
-      fill_missing(values, mask, missing_);
+      fill_missing(values, mask, missing_, std::nullopt,
+                   offsets[e] == 0 ? 0.0F : static_cast<float>(-offsets[e]));
     }
-    put(series, shift_covariates(known, observed, width, series.steps, horizon_, patch_));
+    put(series, shift_covariates(known, observed, width, series.steps, horizon_, patch_), offsets);
   }
 
  private:
@@ -121,10 +128,12 @@ class Joiner {
   }
 
   /// What the main table has observed goes before what this one says about the past.
-  static void take_context(const TimeSeries& series, std::size_t variate, std::span<float> values) {
+  static void take_context(const TimeSeries& series, std::size_t variate, std::span<float> values,
+                           double offset) {
     const std::size_t begin = variate * series.steps;
     for (std::size_t t = 0; t < series.steps; ++t) {
-      if (series.mask[begin + t] != 0) values[t] = series.values[begin + t];
+      if (series.mask[begin + t] == 0) continue;
+      values[t] = moved(series.values[begin + t], series.offset_of(variate), offset);
     }
   }
 
@@ -143,7 +152,7 @@ class Joiner {
          table_.name);
   }
 
-  void put(TimeSeries& series, ShiftedCovariates shifted) const {
+  void put(TimeSeries& series, ShiftedCovariates shifted, std::span<const double> offsets) const {
     const std::size_t targets = series.targets();
     series.variates.resize(targets);
     series.values.resize(targets * series.steps);
@@ -152,6 +161,11 @@ class Joiner {
     series.values.insert(series.values.end(), shifted.context.begin(), shifted.context.end());
     series.mask.insert(series.mask.end(), shifted.mask.begin(), shifted.mask.end());
     series.covariates = table_.columns.size();
+    if (!series.value_offsets.empty() ||
+        std::ranges::any_of(offsets, [](double x) { return x != 0; })) {
+      series.value_offsets.resize(targets, 0.0);
+      series.value_offsets.insert(series.value_offsets.end(), offsets.begin(), offsets.end());
+    }
     series.future_covariates = std::move(shifted.future);
   }
 
@@ -180,6 +194,9 @@ CovariateTable read_covariates(std::istream& in, std::string_view name, const Cs
   own.date_format = options.date_format;
   own.timezone = options.timezone;
   own.decimal = options.decimal;
+  own.missing_values = options.missing_values;
+  own.freq = options.freq;
+  own.value_offset = options.value_offset;
   Table table = read_any_table(read_text(in, name), own, Take::covariates);
   CovariateTable out;
   out.name = std::move(table.name);
@@ -187,8 +204,8 @@ CovariateTable read_covariates(std::istream& in, std::string_view name, const Cs
   out.style = table.style;
   out.warnings = std::move(table.warnings);
   for (RowGroup& group : table.groups) {
-    out.groups.push_back({std::move(group.id), std::move(group.times), std::move(group.offsets),
-                          std::move(group.values)});
+    out.groups.push_back({std::move(group.id), group.times.vector(), std::move(group.offsets),
+                          std::move(group.values), std::move(group.value_offsets)});
   }
   return out;
 }
@@ -248,6 +265,12 @@ void add_future(Dataset& dataset, const CovariateTable& table, std::size_t horiz
     }
   }
   dataset.series = std::move(good);
+}
+
+void add_past(TimeSeries& series, const CovariateTable& table, Missing missing) {
+  CovariateTable own = table;
+  adopt_form(own, series.style.form);
+  Joiner(own, 0, 0, missing).join(series);
 }
 
 }  // namespace toto::data

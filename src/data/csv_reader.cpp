@@ -17,7 +17,9 @@ CsvReader::CsvReader(std::string_view text, std::string name, const Dialect& dia
       end_(at_),
       line_(dialect.line),
       here_(dialect.line),
-      delimiter_(dialect.delimiter) {}
+      delimiter_(dialect.delimiter),
+      boxed_(dialect.boxed),
+      ruled_(dialect.ruled) {}
 
 CsvReader::CsvReader(std::string_view text, std::string name)
     : CsvReader(text, std::move(name), sniff(text)) {}
@@ -32,13 +34,40 @@ bool CsvReader::skip_line_end() {
 }
 
 bool CsvReader::next() {
+  while (true) {
+    do {
+      if (at_end()) {
+        fields_.clear();
+        starts_.clear();
+        return false;
+      }
+    } while (skip_line_end());
+    read_record();
+    if (!ruled_) return true;
+    const std::string_view all(begin_, static_cast<std::size_t>(end_ - begin_));
+    if (is_rule(all) || is_row_count(all)) continue;
+    if (boxed_) unbox();
+    return true;
+  }
+}
+
+/// The bars on the outside separate nothing.
+void CsvReader::unbox() {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  if (fields_.size() > 1 && std::ranges::all_of(fields_.front(), is_blank)) {
+    fields_.erase(fields_.begin());
+    starts_.erase(starts_.begin());
+  }
+  if (fields_.size() > 1 && std::ranges::all_of(fields_.back(), is_blank)) {
+    fields_.pop_back();
+    starts_.pop_back();
+  }
+}
+
+void CsvReader::read_record() {
   fields_.clear();
   starts_.clear();
   if (!copies_.empty()) copies_.clear();
-  do {
-    if (at_end()) return false;
-  } while (skip_line_end());
-
   begin_ = at_;
   line_ = here_;
   while (true) {
@@ -53,7 +82,7 @@ bool CsvReader::next() {
       read_plain();
     }
     end_ = at_;
-    if (at_end() || skip_line_end()) return true;
+    if (at_end() || skip_line_end()) return;
     ++at_;  // the delimiter
   }
 }

@@ -19,8 +19,8 @@ struct Place {
   std::size_t column = 1;
 };
 
-/// RFC 4180 with LF, CRLF or CR; empty lines are skipped. Fields lie in the text itself, so it must
-/// outlive the reader; those with doubled quotes are copied.
+/// RFC 4180 with LF, CRLF or CR; empty lines are skipped, and of printed tables the rules. Fields
+/// lie in the text itself, so it must outlive the reader; those with doubled quotes are copied.
 class CsvReader {
  public:
   static constexpr std::size_t kMaxField = std::size_t{1} << 20;    // bytes
@@ -55,6 +55,8 @@ class CsvReader {
   [[nodiscard]] bool at_end() const { return at_ == stop_; }
   [[nodiscard]] Place place_of(const char* at) const;
   bool skip_line_end();
+  void read_record();
+  void unbox();
   void read_plain();
   void read_quoted();
   [[noreturn]] void fail_nul() const;
@@ -68,6 +70,7 @@ class CsvReader {
   std::size_t line_;   // of begin_
   std::size_t here_;   // the line of at_
   char delimiter_;
+  bool boxed_, ruled_;
   bool rows_ = false;
   std::vector<std::string_view> fields_;
   std::vector<const char*> starts_;

@@ -105,10 +105,11 @@ class Zstd final : public Decompressor {
 std::string_view compression_of(std::string_view head) {
   if (head.starts_with("\x1F\x8B")) return "gzip";
   if (head.starts_with("\x28\xB5\x2F\xFD")) return "zstd";
-  return {};
+  return is_zip_of_data(head) ? "zip" : std::string_view();
 }
 
 std::unique_ptr<Decompressor> make_decompressor(std::string_view compression, std::string name) {
+  if (compression == "zip") return make_unzip(std::move(name));
   if (compression == "gzip") return std::make_unique<Gzip>(std::move(name));
   return std::make_unique<Zstd>(std::move(name));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gzip and zstd, as streams.
+// gzip, zstd and zip, as streams.
 #pragma once
 
 #include <functional>
@@ -21,9 +21,14 @@ class Decompressor {
   virtual void finish() = 0;
 };
 
-/// By the first bytes of a file: "gzip", "zstd" or nothing.
+/// By the first bytes of a file: "gzip", "zstd", "zip" (of no office document) or nothing.
 std::string_view compression_of(std::string_view head);
 
 std::unique_ptr<Decompressor> make_decompressor(std::string_view compression, std::string name);
+
+/// A zip archive, and no document of Excel and the like, which are such archives too.
+bool is_zip_of_data(std::string_view head);
+/// Of one file. finish() throws Error unsupported_format (65) where there are several.
+std::unique_ptr<Decompressor> make_unzip(std::string name);
 
 }  // namespace toto::data

@@ -131,12 +131,48 @@ std::size_t separator_line(std::string_view text, std::size_t at, char& delimite
   return end - at;
 }
 
+std::string_view text_of(std::string_view text, const Line& line) {
+  return trim(text.substr(line.begin, line.end - line.begin));
+}
+
+/// Tables as people and databases print them.
+void find_rules(Dialect& out, std::string_view text, const std::vector<Line>& lines,
+                std::size_t bars) {
+  std::size_t boxed = 0, open = 0;
+  for (const Line& line : lines) {
+    if (line.comment) continue;
+    const std::string_view all = text_of(text, line);
+    if (is_rule(all)) {
+      out.ruled = true;
+    } else if (line.width(bars) > 1) {
+      ++(all.size() > 1 && all.starts_with('|') && all.ends_with('|') ? boxed : open);
+    }
+  }
+  out.boxed = out.ruled && boxed > 0 && open == 0;
+}
+
 void start_at(Dialect& out, const Line& line) {
   out.begin = line.begin;
   out.line = line.number;
 }
 
 }  // namespace
+
+bool is_rule(std::string_view line) {
+  line = trim(line);
+  // "| - | - |" is a row of missing values.
+  return line.find_first_not_of("-+|: ") == line.npos && line.find("---") != line.npos &&
+         line.find_first_of("+|") != line.npos;
+}
+
+bool is_row_count(std::string_view line) {
+  line = trim(line);
+  if (!line.starts_with('(') || (!line.ends_with(" rows)") && !line.ends_with(" row)"))) {
+    return false;
+  }
+  const std::string_view count = line.substr(1, line.find(' ') - 1);
+  return !count.empty() && count.find_first_not_of("0123456789") == count.npos;
+}
 
 Dialect sniff(std::string_view text) {
   Dialect out;
@@ -150,6 +186,8 @@ Dialect sniff(std::string_view text) {
   std::size_t k = kDelimiters.find(out.delimiter);
   if (!out.told) k = find_delimiter(lines);
   out.delimiter = kDelimiters[k];
+
+  if (out.delimiter == '|') find_rules(out, text, lines, k);
 
   const std::size_t width = usual_width(lines, k);
   const auto is_table = [](const Line& line) { return !line.comment; };

@@ -19,7 +19,7 @@ void interpolate(std::span<float> shown, float from, float to, std::size_t steps
 }  // namespace
 
 void fill_missing(std::span<float> values, std::span<const std::uint8_t> mask, Missing missing,
-                  const std::optional<Earlier>& earlier) {
+                  const std::optional<Earlier>& earlier, float zero) {
   std::optional<Earlier> last = earlier;  // seen from position i
   for (std::size_t i = 0; i < values.size();) {
     if (mask[i] != 0) {
@@ -33,7 +33,7 @@ void fill_missing(std::span<float> values, std::span<const std::uint8_t> mask, M
     const std::span<float> gap = values.subspan(i, end - i);
     const bool inside = last && end < values.size();
     if (missing == Missing::zero || (!last && end == values.size())) {
-      std::ranges::fill(gap, 0.0F);
+      std::ranges::fill(gap, zero);
     } else if (missing == Missing::linear && inside) {
       interpolate(gap, last->value, values[end], gap.size() + last->steps);
     } else {

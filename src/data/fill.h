@@ -17,8 +17,8 @@ struct Earlier {
 };
 
 /// Fills every value whose mask is 0 (Missing::error: as ffill, the caller has objected). Zeros
-/// where nothing at all was observed.
+/// where nothing at all was observed; `zero` is what stands for 0.
 void fill_missing(std::span<float> values, std::span<const std::uint8_t> mask, Missing missing,
-                  const std::optional<Earlier>& earlier = std::nullopt);
+                  const std::optional<Earlier>& earlier = std::nullopt, float zero = 0.0F);
 
 }  // namespace toto::data

@@ -18,4 +18,8 @@ Kind kind_of(std::string_view field) {
   return parts.valid && sign ? Kind::number : Kind::text;
 }
 
+bool is_word(std::string_view field) {
+  return kind_of(field) == Kind::text && !take_apart(field).valid;
+}
+
 }  // namespace toto::data

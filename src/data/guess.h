@@ -12,4 +12,7 @@ enum class Kind { empty, number, time, text };
 /// are numbers; with a unit of letters they may be names ("5 day mean"), so they are text here.
 Kind kind_of(std::string_view field);
 
+/// Neither a number, with a unit or without, nor a time, nor empty.
+bool is_word(std::string_view field);
+
 }  // namespace toto::data

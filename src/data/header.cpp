@@ -125,6 +125,11 @@ bool is_three_rows(const Record& fields, const Record& tickers, const Record& in
                      [](const std::string& s) { return s.empty(); });
 }
 
+bool names_a_close(const Record& record) {
+  return std::ranges::any_of(record,
+                             [](const std::string& name) { return plain_name(name) == "close"; });
+}
+
 Header join_three_rows(const Record& fields, const Record& tickers, const Record& index) {
   Header header;
   const bool one = std::all_of(tickers.begin() + 1, tickers.end(),
@@ -140,6 +145,43 @@ Header join_three_rows(const Record& fields, const Record& tickers, const Record
     header.notes.emplace_back(
         "columns of several tickers: Close is read, the other prices and volumes are left out");
   }
+  return header;
+}
+
+/// The rows in which CloudWatch says what its columns are: "Full label", "Label", "Period", ...
+/// Each begins with a word, and the data below them with a time. Empty: there are none.
+std::vector<Record> labelled_rows(const Record& first, CsvReader csv) {
+  constexpr std::size_t kMost = 32;
+  const std::string plain = plain_name(first[0]);
+  if (first.size() < 2 || (plain != "fulllabel" && plain != "label")) return {};
+  std::vector<Record> rows = {first};
+  try {
+    while (rows.size() <= kMost && csv.next()) {
+      Record row = record_of(csv);
+      if (row.size() != first.size()) return {};
+      if (kind_of(row[0]) == Kind::time) return rows;
+      if (kind_of(row[0]) != Kind::text) return {};
+      rows.push_back(std::move(row));
+    }
+  } catch (const Error&) {
+    return {};  // whoever reads the rows meets it again
+  }
+  return {};
+}
+
+/// By their labels, or by the full ones where those do not tell the columns apart.
+Header name_by_labels(const std::vector<Record>& rows) {
+  Header header;
+  for (const std::string_view word : {"label", "fulllabel"}) {
+    const auto row =
+        std::ranges::find_if(rows, [&](const Record& one) { return plain_name(one[0]) == word; });
+    if (row == rows.end()) continue;
+    header.names = *row;
+    std::vector<std::string> sorted(row->begin() + 1, row->end());
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) == sorted.end()) break;
+  }
+  header.names[0] = "time";
   return header;
 }
 
@@ -160,15 +202,31 @@ Header read_header(CsvReader& csv, const Dialect& dialect) {
   Record first = record_of(csv);
   CsvReader ahead = csv;
   Record second, third;
+  bool turned = false, three = false;
   try {
     if (ahead.next()) second = record_of(ahead);
     if (second.size() == first.size() && ahead.next()) third = record_of(ahead);
-    if (is_three_rows(first, second, third)) {
-      csv = std::move(ahead);
-      return join_three_rows(first, second, third);
-    }
+    turned = is_three_rows(second, first, third) && names_a_close(second) &&
+             !names_a_close(first);  // group_by="ticker"
+    three = turned || is_three_rows(first, second, third);
   } catch (const Error&) {
     third.clear();  // whoever reads the rows meets the error again
+  }
+  if (three) {
+    for (int row = 1; row < 3; ++row) {
+      csv.next();
+      check_utf8(csv);
+    }
+    return turned ? join_three_rows(second, first, third) : join_three_rows(first, second, third);
+  }
+  if (const std::vector<Record> rows = labelled_rows(first, csv); !rows.empty()) {
+    for (std::size_t row = 1; row < rows.size(); ++row) {
+      csv.next();
+      check_utf8(csv);
+    }
+    Header header = name_by_labels(rows);
+    header.line = place.line;
+    return header;
   }
   const bool data =
       count_data(first) > 0 && (second.empty() ? only_data(first) : same_kinds(first, second));

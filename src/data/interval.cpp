@@ -17,7 +17,7 @@ struct Step {
   bool half_there = false;  // of the grid that most_common spans
 };
 
-Step measure(const std::vector<std::int64_t>& positions) {
+Step measure(std::span<const std::int64_t> positions) {
   std::vector<std::int64_t> steps(positions.size() - 1);
   for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = positions[i + 1] - positions[i];
   std::ranges::sort(steps);
@@ -39,7 +39,7 @@ Step measure(const std::vector<std::int64_t>& positions) {
   return out;
 }
 
-Inferred from_steps(const std::vector<std::int64_t>& positions, Interval::Unit unit, int day) {
+Inferred from_steps(std::span<const std::int64_t> positions, Interval::Unit unit, int day) {
   const Step step = measure(positions);
   Inferred out;
   out.interval = {unit, step.divides_all ? step.most_common : step.median, day, step.divides_all};
@@ -118,11 +118,10 @@ std::optional<Inferred> infer_business_days(std::span<const std::int64_t> times)
 }  // namespace
 
 Inferred infer_interval(std::span<const std::int64_t> times, TimeStyle::Form form) {
-  const std::vector<std::int64_t> positions(times.begin(), times.end());
-  if (form == TimeStyle::Form::index) return from_steps(positions, Interval::Unit::index, 1);
+  if (form == TimeStyle::Form::index) return from_steps(times, Interval::Unit::index, 1);
   if (const auto months = infer_months(times)) return *months;
   if (const auto days = infer_business_days(times)) return *days;
-  return from_steps(positions, Interval::Unit::milliseconds, 1);
+  return from_steps(times, Interval::Unit::milliseconds, 1);
 }
 
 std::int64_t steps_between(std::int64_t from, std::int64_t to, const Interval& interval) {

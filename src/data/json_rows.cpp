@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/json.h"
+#include "data/number.h"
 #include "data/timestamp.h"
 
 namespace toto::data {
@@ -29,7 +30,10 @@ std::string label_of(const JsonMembers& labels, const JsonMembers& scalars) {
   }
   if (labels.empty()) {
     for (const auto& [key, text] : scalars) {
-      if (key == "metric" || key == "target" || key == "name" || key == "symbol") name = text;
+      if (key == "metric" || key == "target" || key == "name" || key == "symbol" ||
+          key == "Label") {
+        name = text;
+      }
       if (key == "scope" || key == "tags") inside = text;
     }
   }
@@ -42,6 +46,12 @@ std::string label_of(const JsonMembers& labels, const JsonMembers& scalars) {
 bool JsonRows::scalar(std::string_view text) {
   if (frames_.empty()) return true;
   Frame& top = frames_.back();
+  if (top.list != List::none) {
+    Frame& around = frames_[frames_.size() - 2];
+    std::string& list = top.list == List::times ? around.times : around.values;
+    list.append(text.find('\n') == text.npos ? text : std::string_view()).push_back('\n');
+    return true;
+  }
   if (top.scalars.size() >= kMaxScalars) {
     top.flat = false;
     return true;
@@ -60,6 +70,10 @@ bool JsonRows::open(bool array) {
   if (!frames_.empty()) {
     frames_.back().flat = false;
     frame.name = frames_.back().array ? frames_.back().name : frames_.back().key;
+    if (array && !frames_.back().array) {
+      if (equals_ignoring_case(frame.name, "timestamps")) frame.list = List::times;
+      if (equals_ignoring_case(frame.name, "values")) frame.list = List::values;
+    }
   }
   frames_.push_back(std::move(frame));
   return true;
@@ -101,6 +115,7 @@ bool JsonRows::end_object() {
     labels_[frame.series] = label_of(frame.labels, frame.scalars);
     return true;
   }
+  if (!frame.times.empty() && !frame.values.empty()) return tell_lists(frame);
   if (!frame.flat || frame.scalars.empty()) return true;
   const bool named = frame.name == "metric" || frame.name == "labels" || frame.name == "tags";
   if (around != nullptr && !around->array && named) {
@@ -108,6 +123,27 @@ bool JsonRows::end_object() {
     return true;
   }
   return tell_object(frame, around, frames_.size() > 1 ? &frames_[frames_.size() - 2] : nullptr);
+}
+
+/// Times and values in two lists of one length, as CloudWatch and VictoriaMetrics have them.
+bool JsonRows::tell_lists(Frame& frame) {
+  if (std::ranges::count(frame.times, '\n') != std::ranges::count(frame.values, '\n')) return true;
+  const std::size_t series = labels_.size();
+  labels_.push_back(label_of(frame.labels, frame.scalars));
+  JsonMembers fields(2);
+  std::string_view times = frame.times, values = frame.values;
+  const auto take = [](std::string_view& lines) {
+    const std::size_t end = lines.find('\n');
+    const std::string_view line = lines.substr(0, end);
+    lines.remove_prefix(end + 1);
+    return line;
+  };
+  while (!times.empty()) {
+    fields[0].second = take(times);
+    fields[1].second = take(values);
+    if (!tell(false, series, fields)) return false;
+  }
+  return true;
 }
 
 bool JsonRows::tell_object(Frame& frame, const Frame* around, const Frame* further) {

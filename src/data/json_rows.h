@@ -52,6 +52,8 @@ class JsonRows final : public nlohmann::json_sax<nlohmann::json> {
                    const nlohmann::json::exception& error) override;
 
  private:
+  enum class List { none, times, values };
+
   struct Frame {
     bool array = false;
     bool flat = true;  // holds scalars alone
@@ -59,12 +61,15 @@ class JsonRows final : public nlohmann::json_sax<nlohmann::json> {
     std::string key;   // of the member that comes
     JsonMembers scalars;
     JsonMembers labels;
+    std::string times, values;  // lists of the object, a line for each element
+    List list = List::none;     // of the object around, that this array is
     std::size_t series = JsonRow::kNone;
   };
 
   bool scalar(std::string_view text);
   bool open(bool array);
   bool tell(bool by_name, std::size_t series, const JsonMembers& fields);
+  bool tell_lists(Frame& frame);
   bool tell_object(Frame& frame, const Frame* around, const Frame* further);
 
   Take take_;

@@ -18,7 +18,7 @@ TimeSeries last_steps(const TimeSeries& series, std::size_t limit) {
   }
   // Series that were made by hand may have no times.
   const std::size_t times = std::min(out.steps, series.times.size());
-  out.times.assign(series.times.end() - static_cast<std::ptrdiff_t>(times), series.times.end());
+  out.times = Times::Vector(series.times.end() - times, series.times.end());
   return out;
 }
 

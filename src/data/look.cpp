@@ -7,7 +7,9 @@
 #include <set>
 #include <vector>
 
+#include "data/bad_number.h"
 #include "data/decorated.h"
+#include "data/even_steps.h"
 #include "data/number.h"
 #include "data/timestamp.h"
 
@@ -42,6 +44,13 @@ bool is_flag(std::string_view text) {
          equals_ignoring_case(text, "yes") || equals_ignoring_case(text, "no");
 }
 
+/// A number with a point as programs write it: no zero before another digit.
+bool is_plain_decimal(std::string_view text) {
+  const bool padded = text.size() > 1 && text[0] == '0' && text[1] != '.';
+  return !padded && parse_number(text).kind == NumberKind::value &&
+         text.find('.') != std::string_view::npos;
+}
+
 bool is_number(std::string_view text) {
   return parse_number(text).kind != NumberKind::not_a_number || take_apart(text).valid;
 }
@@ -53,7 +62,8 @@ Look look_at(std::span<const std::string_view> fields) {
   Look out;
   std::vector<std::int64_t> whole;
   std::set<std::string_view> values;
-  std::size_t count = 0, numbers = 0, times = 0, clocks = 0, flags = 0, days = 0, clock_numbers = 0;
+  std::size_t count = 0, numbers = 0, times = 0, months = 0, clocks = 0, flags = 0, days = 0,
+              clock_numbers = 0;
   for (std::string_view field : fields) {
     field = trim(field);
     if (parse_number(field).kind == NumberKind::missing) continue;
@@ -66,12 +76,12 @@ Look look_at(std::span<const std::string_view> fields) {
       clock_numbers += is_clock_number(field, *value) ? 1 : 0;
       ++numbers;
     } else if (looks_like_time(field)) {
-      ++times;
+      ++(is_plain_decimal(field) ? months : times);
     } else if (looks_like_clock(field)) {
       ++clocks;
     } else {
       // What starts like a number was meant to be one; its reader will say what is wrong with it.
-      numbers += is_number(field) || starts_like_number(field) ? 1 : 0;
+      numbers += is_number(field) || starts_like_number(field) || is_limit(field) ? 1 : 0;
     }
   }
   if (count == 0) {
@@ -79,8 +89,10 @@ Look look_at(std::span<const std::string_view> fields) {
     return out;
   }
   const auto all = [&](std::size_t some) { return some == count; };
+  // 1.4976 may be January 4976 and a rate of exchange. Among dates there is one that is no number.
+  out.dates = times > 0 && all(times + months);
+  if (!out.dates) numbers += months;
   out.text = numbers * 2 < count;
-  out.dates = all(times);
   out.clocks = all(clocks);
   out.clock_numbers = all(clock_numbers);
   out.day_numbers = all(days);
@@ -99,11 +111,9 @@ Look look_at(std::span<const std::string_view> fields) {
   }
   out.counting = count >= kRowsForRule && (up || down);
   out.epochs = whole.front() >= kSmallestEpoch && (never_falls || never_rises);
-  // From 1998 to 2100, in seconds or finer; values hardly ever rise all along in that range.
-  std::int64_t seconds = whole.front();
-  while (seconds >= kSmallestEpoch * 100) seconds /= 1000;
-  out.likely_epochs = out.epochs && !out.constant && seconds >= 900'000'000 &&
-                      seconds < 4'102'444'800 && count >= kRowsForRule;
+  const bool rising = out.epochs && !out.constant && count >= kRowsForRule;
+  out.likely_epochs = rising && goes_on_like_time(whole);
+  out.perhaps_epochs = rising && !out.likely_epochs && may_be_time(whole);
   return out;
 }
 

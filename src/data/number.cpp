@@ -18,8 +18,9 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_missing(std::string_view text) {
-  constexpr std::array<std::string_view, 12> kWords = {"",     "-", "nan", "null", "na",   "n/a",
-                                                       "none", ".", "--",  "#n/a", "<na>", "nil"};
+  constexpr std::array<std::string_view, 15> kWords = {"",     "-",    "nan", "null", "na",
+                                                       "n/a",  "none", ".",   "--",   "#n/a",
+                                                       "<na>", "nil",  ":",   "..",   "***"};
   return text.size() <= 4 && std::ranges::any_of(kWords, [&](std::string_view word) {
            return equals_ignoring_case(text, word);
          });

@@ -8,7 +8,7 @@ namespace toto::data {
 
 enum class NumberKind {
   value,
-  missing,       // empty, -, --, ., nan, null, nil, na, n/a, #n/a, <na>, none
+  missing,       // empty, -, --, ., .., :, ***, nan, null, nil, na, n/a, #n/a, <na>, none
   not_a_number,  // anything else
   not_finite,    // infinite, or too large for a float
 };

@@ -13,16 +13,28 @@ namespace {
 
 using Order = std::vector<std::size_t>;  // rows of the group as they stand in the file
 
+/// Times of a group, and the same from old to new: groups that share the first share the second.
+struct Turned {
+  Times from, to;
+};
+
 class Sorter {
  public:
-  Sorter(RowGroup& group, std::size_t width) : group_(group), width_(width) {}
+  /// `shared`: what the group before was turned to; null where groups share no times.
+  Sorter(RowGroup& group, std::size_t width, Turned* shared)
+      : group_(group), width_(width), shared_(shared) {}
 
   [[nodiscard]] bool increases() const {
     return std::ranges::adjacent_find(group_.times, std::greater_equal{}) == group_.times.end();
   }
 
   /// Sets what was done in `out`; false where two rows of one time are refused.
-  bool sort(Duplicates duplicates, Ordered& out) {
+  bool sort(Duplicates duplicates, bool keep_all, Ordered& out) {
+    if (std::ranges::adjacent_find(group_.times, std::less_equal{}) == group_.times.end()) {
+      ++out.turned;
+      turn();
+      return true;
+    }
     Order order(group_.times.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const bool falls = std::ranges::adjacent_find(group_.times, std::less{}) == group_.times.end();
@@ -31,17 +43,21 @@ class Sorter {
       ++(falls ? out.turned : out.sorted);
       std::ranges::stable_sort(order, {}, [&](std::size_t row) { return group_.times[row]; });
     }
-    Order kept;
-    kept.reserve(order.size());
+    if (keep_all) {
+      if (!rises) apply(order);
+      return true;
+    }
+    std::size_t kept = 0;  // of `order`, in place
     for (std::size_t i = 0; i < order.size();) {
       std::size_t end = i + 1;
       while (end < order.size() && group_.times[order[end]] == group_.times[order[i]]) ++end;
       const std::span<const std::size_t> same = std::span(order).subspan(i, end - i);
       if (!merge(same, duplicates, out)) return false;
-      kept.push_back(duplicates == Duplicates::last ? same.back() : same.front());
+      order[kept++] = duplicates == Duplicates::last ? same.back() : same.front();
       i = end;
     }
-    apply(kept);
+    order.resize(kept);
+    apply(order);
     return true;
   }
 
@@ -54,6 +70,30 @@ class Sorter {
     return std::ranges::equal(row(a), row(b), [](float x, float y) {
       return x == y || (std::isnan(x) && std::isnan(y));
     });
+  }
+
+  /// Newest first, and no time twice: where they lie, without room for a second copy.
+  void turn() {
+    turn_times();
+    std::ranges::reverse(group_.offsets);
+    for (std::vector<float>* const all : {&group_.values, &group_.low}) {
+      const std::size_t rows = all->size() / width_;
+      for (std::size_t i = 0; i < rows / 2; ++i) {
+        const auto low = all->begin() + static_cast<std::ptrdiff_t>(i * width_);
+        const auto high = all->end() - static_cast<std::ptrdiff_t>((i + 1) * width_);
+        std::swap_ranges(low, low + static_cast<std::ptrdiff_t>(width_), high);
+      }
+    }
+  }
+
+  void turn_times() {
+    if (shared_ != nullptr && group_.times.shares(shared_->from)) {
+      group_.times = shared_->to;
+      return;
+    }
+    if (shared_ != nullptr) shared_->from = group_.times;
+    std::ranges::reverse(group_.times.edit());
+    if (shared_ != nullptr) shared_->to = group_.times;
   }
 
   bool merge(std::span<const std::size_t> same, Duplicates duplicates, Ordered& out) {
@@ -95,29 +135,38 @@ class Sorter {
     std::vector<std::int64_t> times(kept.size());
     std::vector<std::int16_t> offsets(group_.offsets.empty() ? 0 : kept.size());
     std::vector<float> values(kept.size() * width_);
+    std::vector<float> low(group_.low.empty() ? 0 : values.size());
     for (std::size_t i = 0; i < kept.size(); ++i) {
       times[i] = group_.times[kept[i]];
       if (!offsets.empty()) offsets[i] = group_.offsets[kept[i]];
+      if (!low.empty()) {
+        std::copy_n(group_.low.begin() + static_cast<std::ptrdiff_t>(kept[i] * width_), width_,
+                    low.begin() + static_cast<std::ptrdiff_t>(i * width_));
+      }
       std::ranges::copy(row(kept[i]), values.begin() + static_cast<std::ptrdiff_t>(i * width_));
     }
     group_.times = std::move(times);
     group_.offsets = std::move(offsets);
     group_.values = std::move(values);
+    group_.low = std::move(low);
   }
 
   RowGroup& group_;
   std::size_t width_;
+  Turned* shared_;
 };
 
 }  // namespace
 
-Ordered put_in_order(Table& table, Duplicates duplicates) {
+Ordered put_in_order(Table& table, Duplicates duplicates, bool keep_all) {
   Ordered out;
+  Turned turned;
+  Turned* const shared = table.layout == Layout::rows ? &turned : nullptr;
   for (std::size_t i = 0; i < table.groups.size(); ++i) {
-    Sorter sorter(table.groups[i], table.columns.size());
+    Sorter sorter(table.groups[i], table.columns.size(), shared);
     if (sorter.increases()) continue;
     out.group = i;
-    if (!sorter.sort(duplicates, out)) return out;
+    if (!sorter.sort(duplicates, keep_all, out)) return out;
   }
   return out;
 }

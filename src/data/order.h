@@ -23,6 +23,7 @@ struct Ordered {
   std::int64_t time = 0;
 };
 
-Ordered put_in_order(Table& table, Duplicates duplicates);
+/// `keep_all`: rows of one time stay, for those who gather them.
+Ordered put_in_order(Table& table, Duplicates duplicates, bool keep_all = false);
 
 }  // namespace toto::data

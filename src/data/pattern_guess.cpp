@@ -219,6 +219,14 @@ class Guesser {
     return true;
   }
 
+  /// Jan-18 and Jan '18, nothing else: which of them are months their column tells.
+  bool is_short_month(std::size_t year) const {
+    if (month_name_ != 0 || tokens_[year].text.size() != 2 || year + 1 != tokens_.size())
+      return false;
+    if (year == 2) return is_mark(1, '-') || is_mark(1, '\'');
+    return year == 3 && is_mark(1, ' ') && is_mark(2, '\'');
+  }
+
   /// 2 Jan 2013, Jan 2, 2013, Jan 2013, 02-Jan-13.
   bool date_with_name(const std::vector<std::size_t>& numbers) {
     const auto set_day = [&](std::size_t i) {
@@ -230,7 +238,10 @@ class Guesser {
       tokens_[i].field = size == 4 ? "%Y" : "%y";
       return size == 4 || size == 2;
     };
-    if (numbers.size() == 1) return tokens_[numbers[0]].text.size() == 4 && set_year(numbers[0]);
+    if (numbers.size() == 1) {
+      const std::size_t i = numbers[0];
+      return (tokens_[i].text.size() == 4 || is_short_month(i)) && set_year(i);
+    }
     if (numbers.size() != 2) return false;
     if (tokens_[numbers[0]].text.size() == 4) return set_year(numbers[0]) && set_day(numbers[1]);
     return set_day(numbers[0]) && set_year(numbers[1]);

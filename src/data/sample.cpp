@@ -3,7 +3,7 @@
 
 namespace toto::data {
 
-Sample::Sample(CsvReader csv, std::string_view text, std::size_t width) {
+Sample::Sample(CsvReader csv, std::string_view text, std::size_t width, const ToldMissing& told) {
   std::size_t bytes = 0;
   while (rows_.size() < kMaxRows && bytes < kMaxBytes) {
     try {
@@ -14,7 +14,7 @@ Sample::Sample(CsvReader csv, std::string_view text, std::size_t width) {
     if (csv.size() < width) continue;
     std::vector<std::string_view>& row = rows_.emplace_back();
     for (std::size_t i = 0; i < width; ++i) {
-      const std::string_view field = csv[i];
+      const std::string_view field = told.has(csv[i]) ? csv[i].substr(0, 0) : csv[i];
       const bool inside = field.data() >= text.data() && field.data() <= text.data() + text.size();
       row.push_back(inside ? field : std::string_view(copies_.emplace_back(field)));
       if (rows_.size() == 1) places_.push_back(csv.place(i));

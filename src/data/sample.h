@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/csv_reader.h"
+#include "data/told_missing.h"
 
 namespace toto::data {
 
@@ -18,8 +19,8 @@ class Sample {
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 22;
 
   /// Reads on. Columns from `width` on are those without a name, and empty here. Shorter records
-  /// are passed over; whoever reads the table says so.
-  Sample(CsvReader csv, std::string_view text, std::size_t width);
+  /// are passed over; whoever reads the table says so. What is told to be missing is empty here.
+  Sample(CsvReader csv, std::string_view text, std::size_t width, const ToldMissing& told = {});
 
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
   [[nodiscard]] std::string_view at(std::size_t row, std::size_t column) const {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <limits>
 #include <unordered_map>
@@ -12,15 +11,21 @@
 
 #include "core/json.h"
 #include "core/utf8.h"
+#include "data/bad_number.h"
 #include "data/csv_reader.h"
 #include "data/header.h"
-#include "data/json_table.h"
+#include "data/missing_codes.h"
 #include "data/number.h"
 #include "data/order.h"
+#include "data/regular.h"
+#include "data/row_series.h"
 #include "data/rows.h"
 #include "data/sample.h"
+#include "data/short_months.h"
 #include "data/timestamp.h"
+#include "data/told_missing.h"
 #include "data/value_column.h"
+#include "data/value_offset.h"
 
 namespace toto::data {
 namespace {
@@ -39,7 +44,8 @@ class TableReader {
         dialect_(sniff(text_.view())),
         csv_(text_.view(), text_.name, dialect_),
         options_(options),
-        take_(take) {
+        take_(take),
+        told_missing_(options.missing_values) {
     table_.name = text_.name;
     if (text_.rows) csv_.count_rows();
   }
@@ -47,7 +53,7 @@ class TableReader {
   Table read() {
     read_header_of_table();
     if (!next_row()) csv_.fail("no_rows", "the table has no rows", {1, 1});
-    const Sample sample(before_first_row_, text_.view(), named_);
+    const Sample sample(before_first_row_, text_.view(), named_, told_missing_);
     columns_ = find_columns(header_.names, sample, csv_, options_, take_);
     adopt_columns(sample);
     settle_times();
@@ -55,8 +61,12 @@ class TableReader {
     do {
       read_row();
     } while (next_row());
+    const bool dropped = told_missing_.guesses() && drop_missing_codes(table_);
+    if (dropped) read_rounding(rows(), table_, rounding_);
+    keep_digits();
     finish_times();
     order();
+    regulate();
     tell_columns();
     return std::move(table_);
   }
@@ -98,6 +108,7 @@ class TableReader {
     for (const std::size_t column : numbers_) {
       table_.columns.push_back(header_.names[column]);
       ValueColumn& values = parsers_.emplace_back();
+      values.set_missing(told_missing_);
       values.look(sample.column(column));
       votes.add(values.votes());
     }
@@ -144,6 +155,26 @@ class TableReader {
     } while (scout.ambiguous());
     if (scout.pattern().empty()) return;
     times_ = TimeReader(scout.pattern(), options_.timezone);
+    if (options_.date_format.empty() && may_be_days(scout.pattern())) check_months();
+  }
+
+  void check_months() const {
+    TimeReader reader(times_);
+    CsvReader ahead = before_first_row_;
+    std::unordered_map<std::string, ShortMonths> months;  // of each series
+    std::string buffer, id;
+    while (ahead.next()) {
+      if (ahead.size() < named_ || !is_row(ahead, named_, header_.names.size())) continue;
+      const auto stamp = reader.read(time_text(ahead, columns_, buffer));
+      if (!stamp) return;  // the reader itself will say so
+      if (!columns_.ids.empty()) id = id_text(ahead, columns_, buffer);
+      months[id].add(stamp->time);
+    }
+    if (std::ranges::all_of(months, [](const auto& one) { return one.second.clear(); })) return;
+    csv_.fail("ambiguous_timestamp",
+              fmt::format("{} may be a month of a year, or a day whose year is not said",
+                          quote(csv_[time_column(columns_)])),
+              csv_.place(time_column(columns_)), kMonthOrDay);
   }
 
   [[noreturn]] void fail_ambiguous(const TimeReader& scout) const {
@@ -166,18 +197,25 @@ class TableReader {
     const std::size_t bytes = std::max<std::size_t>(ahead.offset() - begin, 1);
     const std::size_t rows = left / bytes * sample.size() + left % bytes * sample.size() / bytes;
     const std::size_t spare = rows / 32;
-    group.times.reserve(rows + spare);
+    group.times.edit().reserve(rows + spare);
     group.values.reserve((rows + spare) * numbers_.size());
   }
 
   void read_row() {
     RowGroup& group = columns_.ids.empty() ? only_group() : group_of_row();
+    rounding_.resize(table_.groups.size() * numbers_.size());
+    Rounding* const rounding = &rounding_[latest_ * numbers_.size()];
     if (has_times()) {
       read_time(group);
     } else {
-      group.times.push_back(static_cast<std::int64_t>(group.times.size()));
+      group.times.edit().push_back(static_cast<std::int64_t>(group.times.size()));
     }
-    for (std::size_t i = 0; i < numbers_.size(); ++i) group.values.push_back(read_number(i));
+    for (std::size_t i = 0; i < numbers_.size(); ++i) {
+      const Number number = read_number(i);
+      group.values.push_back(number.value);
+      rounding[i].add(number);
+      if (options_.rate) group.low.push_back(static_cast<float>(number.exact - number.value));
+    }
     ++table_.reading.rows;
   }
 
@@ -213,7 +251,7 @@ class TableReader {
                 csv_.place(time_column(columns_)));
     }
     if (stamp->again_after != 0) tell_the_hour(group, *stamp);
-    group.times.push_back(stamp->time);
+    group.times.edit().push_back(stamp->time);
     if (stamp->offset_minutes != 0 || !group.offsets.empty()) {
       group.offsets.resize(group.times.size() - 1);
       group.offsets.push_back(stamp->offset_minutes);
@@ -236,28 +274,26 @@ class TableReader {
     stamp.offset_minutes = static_cast<std::int16_t>(stamp.offset_minutes - stamp.again_after);
   }
 
-  [[nodiscard]] float read_number(std::size_t i) const {
+  [[nodiscard]] Number read_number(std::size_t i) const {
     const std::size_t column = numbers_[i];
     const Number number = parsers_[i].read(csv_[column]);
-    if (number.kind == NumberKind::value || number.kind == NumberKind::missing) return number.value;
-    const std::string what =
-        fmt::format("{} in column {}", quote(csv_[column]), quote(header_.names[column]));
-    if (number.kind == NumberKind::not_finite) {
-      csv_.fail("not_finite", what, csv_.place(column),
-                "values must be finite and below 3.4e38 in size; leave the field empty if missing");
-    }
-    const Decorated parts = take_apart(csv_[column]);
-    const std::string& unit = parsers_[i].unit().name();
-    if (parts.valid && parts.unit != unit) {
-      csv_.fail("not_a_number",
-                fmt::format("{}: a unit that does not go with {}", what,
-                            unit.empty() ? "the plain numbers before it" : quote(unit)),
-                csv_.place(column), "write all numbers of a column in one unit");
-    }
-    csv_.fail("not_a_number", what, csv_.place(column),
-              csv_[column].find(',') != std::string_view::npos
-                  ? "say --decimal , if this is a decimal comma"
-                  : "leave the field empty if missing, or name the value columns");
+    if (number.kind == NumberKind::value || number.kind == NumberKind::missing) return number;
+    fail_number(csv_, column, header_.names[column], parsers_[i], number.kind);
+  }
+
+  [[nodiscard]] RowsOfTable rows() const {
+    return {before_first_row_, named_, header_.names.size(), columns_, numbers_, parsers_};
+  }
+
+  /// What rates are formed of has its digits in RowGroup::low.
+  void keep_digits() {
+    const std::size_t first = options_.rate ? columns_.values.size() : 0;
+    if (!options_.value_offset) return tell_lost_digits(table_, rounding_, first);
+    if (!choose_offsets(table_, rounding_, first)) return;
+    do {
+      read_differences(rows(), table_);
+    } while (centre_offsets(table_, rounding_));
+    tell_offsets(table_, rounding_);
   }
 
   void finish_times() {
@@ -265,13 +301,14 @@ class TableReader {
     times_.finish(lowest_, highest_);
     table_.style = times_.style();
     for (RowGroup& group : table_.groups) {
-      for (std::int64_t& time : group.times) time = times_.convert(time);
+      for (std::int64_t& time : group.times.edit()) time = times_.convert(time);
       if (has_offsets_) group.offsets.resize(group.times.size());
     }
   }
 
   void order() {
-    const Ordered done = put_in_order(table_, options_.duplicates);
+    const bool keep_all = !options_.resample.empty() && options_.duplicates == Duplicates::error;
+    const Ordered done = put_in_order(table_, options_.duplicates, keep_all);
     if (done.refused) fail_duplicate(done);
     Reading& reading = table_.reading;
     reading.repeated = done.identical;
@@ -340,6 +377,15 @@ class TableReader {
            style.timezone.empty() && time % kDay < kLatest;
   }
 
+  /// Covariates known ahead are put on the same grid and keep their values.
+  void regulate() {
+    if (take_ == Take::targets) return make_regular(table_, options_);
+    CsvOptions own = options_;
+    own.rate = false;
+    own.resample.clear();
+    if (!own.freq.empty()) make_regular(table_, own);
+  }
+
   void tell_columns() {
     std::vector<Reading::Column>& told = table_.reading.columns;
     for (const std::string& name : header_.names) told.push_back({name, "not used", ""});
@@ -370,6 +416,7 @@ class TableReader {
   CsvReader csv_;
   const CsvOptions& options_;
   Take take_;
+  ToldMissing told_missing_;
   CsvReader before_first_row_ = csv_;
   Header header_;
   std::size_t named_ = 0;  // one more than the last column with a name
@@ -378,7 +425,8 @@ class TableReader {
   std::vector<ValueColumn> parsers_;  // of them
   Table table_;
   std::unordered_map<std::string, std::size_t, TextHash, std::equal_to<>> by_id_;
-  std::size_t latest_ = 0;  // the group of the row before
+  std::size_t latest_ = 0;          // the group of the row before
+  std::vector<Rounding> rounding_;  // [groups][numbers]
   TimeReader times_;
   bool has_offsets_ = false;
   std::string time_buffer_, id_buffer_;
@@ -389,30 +437,10 @@ class TableReader {
 }  // namespace
 
 Table read_table(const Text& text, const CsvOptions& options, Take take) {
-  return TableReader(text, options, take).read();
-}
-
-Table read_any_table(const Text& text, const CsvOptions& options, Take take) {
-  if (!looks_like_json(text.view())) return read_table(text, options, take);
-  JsonTable json = read_json_table(text);
-  Table table = read_table(json.text, options, take);
-  table.reading.format = json.format;
-  table.reading.compression = text.compression;
-  std::ranges::move(json.notes, std::back_inserter(table.warnings));
-  if (json.ids.empty()) return table;
-  for (RowGroup& group : table.groups) {
-    std::size_t number = 0;
-    const auto result = std::from_chars(group.id.data(), group.id.data() + group.id.size(), number);
-    if (result.ec == std::errc() && number < json.ids.size()) group.id = json.ids[number];
+  if (take == Take::targets && !text.rows) {
+    if (auto table = read_row_series(text, options)) return std::move(*table);
   }
-  return table;
-}
-
-std::vector<std::string> column_names(const Text& text) {
-  if (looks_like_json(text.view())) return column_names(read_json_table(text).text);
-  const Dialect dialect = sniff(text.view());
-  CsvReader csv(text.view(), text.name, dialect);
-  return read_header(csv, dialect).names;
+  return TableReader(text, options, take).read();
 }
 
 }  // namespace toto::data

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <istream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,10 +21,14 @@ namespace toto::data {
 /// The rows of one id, in the order of time.
 struct RowGroup {
   std::string id;                     // empty without an id column
-  std::vector<std::int64_t> times;    // [rows] as TimeSeries has them
+  Times times;                        // [rows] as TimeSeries has them
   std::vector<std::int16_t> offsets;  // [rows] minutes east of UTC; empty: 0 throughout the table
   std::vector<float> values;          // [rows][columns]; NaN = missing
+  std::vector<float> low;  // [rows][columns] what rounding to float took off values, where a
+                           // rate is to be formed; else empty
+  std::vector<double> value_offsets;  // [columns] that values are differences from; empty: all 0
   std::size_t repeated = 0;           // rows that were the same as another one, and dropped
+  std::optional<Interval> step;       // that the rows have been put on; else it is to be inferred
 };
 
 struct Table {

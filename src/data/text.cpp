@@ -56,7 +56,7 @@ void refuse_other_formats(std::string_view head, const std::string& name) {
 /// Takes the pieces of a text until nothing that follows could make it a table.
 class Collector {
  public:
-  explicit Collector(Text& text) : text_(text) {}
+  Collector(Text& text, std::size_t max_text) : text_(text), max_text_(max_text) {}
 
   bool take(std::string_view piece) {
     if (text_.bytes.size() == 0 && !piece.empty()) refuse_other_formats(piece, text_.name);
@@ -66,10 +66,11 @@ class Collector {
       return false;
     }
     text_.bytes.append(piece);
-    if (text_.bytes.size() > kMaxText) {
+    if (text_.bytes.size() > max_text_) {
       throw Error(ExitStatus::bad_data, "file_too_large",
-                  fmt::format("more than {} GiB of text", kMaxText >> 30), text_.name,
-                  "read a part of it");
+                  max_text_ == kMaxText ? fmt::format("more than {} GiB of text", kMaxText >> 30)
+                                        : fmt::format("more than {} bytes of text", max_text_),
+                  text_.name, "read a part of it");
     }
     const std::size_t last = piece.find_last_of(",;\t|\n\r");
     unbroken_ = last == piece.npos ? unbroken_ + piece.size() : piece.size() - last - 1;
@@ -78,6 +79,7 @@ class Collector {
 
  private:
   Text& text_;
+  const std::size_t max_text_;
   std::size_t unbroken_ = 0;  // bytes since a field or line could have ended
 };
 
@@ -89,10 +91,10 @@ std::size_t read_piece(std::istream& in, std::span<char> room, const std::string
 
 }  // namespace
 
-Text read_text(std::istream& in, std::string_view name) {
+Text read_text(std::istream& in, std::string_view name, std::size_t max_text) {
   Text text;
   text.name = name;
-  Collector collector(text);
+  Collector collector(text, max_text);
   std::vector<char> buffer(kPiece);
   std::unique_ptr<Decompressor> unpacker;
   const TakePiece take = [&](std::string_view piece) { return collector.take(piece); };
@@ -112,9 +114,9 @@ Text read_text(std::istream& in, std::string_view name) {
   return text;
 }
 
-Text read_text(const std::string& path) {
+Text read_text(const std::string& path, std::size_t max_text) {
   Input input(path);
-  return read_text(input.stream(), input.name());
+  return read_text(input.stream(), input.name(), max_text);
 }
 
 }  // namespace toto::data

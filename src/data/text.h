@@ -28,11 +28,11 @@ inline constexpr std::size_t kMaxText = std::size_t{1} << 33;
 /// more than a field may hold without a comma, tab, semicolon or line end. So devices without an
 /// end are not read for ever; whoever parses the text says what is wrong at its end. Throws Error
 /// (65): encoding (UTF-16), unsupported_format (Parquet, Excel, a web page, ...), damaged_archive,
-/// file_too_large (more than kMaxText); (74) read_failed.
-Text read_text(std::istream& in, std::string_view name);
+/// file_too_large (more than `max_text` bytes); (74) read_failed.
+Text read_text(std::istream& in, std::string_view name, std::size_t max_text = kMaxText);
 
 /// The same of a file, or of standard input for "-". Throws Error also file_not_found (66).
-Text read_text(const std::string& path);
+Text read_text(const std::string& path, std::size_t max_text = kMaxText);
 
 /// The same text may be read more than once; names are for messages and ids.
 Dataset read_csv(const Text& text, const CsvOptions& options);

@@ -9,6 +9,7 @@
 
 #include "core/printable.h"
 #include "core/utf8.h"
+#include "data/value_offset.h"
 
 namespace toto::data {
 namespace {
@@ -39,6 +40,11 @@ TextWriter& TextWriter::number(float value, std::string_view otherwise) {
   std::array<char, 32> digits{};
   const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   return raw({digits.data(), static_cast<std::size_t>(result.ptr - digits.data())});
+}
+
+TextWriter& TextWriter::number(double offset, float value, std::string_view otherwise) {
+  if (offset == 0 || !std::isfinite(value)) return number(value, otherwise);
+  return raw(fmt::format("{}", with_offset(offset, value)));
 }
 
 TextWriter& TextWriter::csv_field(std::string_view text) {

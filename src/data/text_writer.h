@@ -18,6 +18,8 @@ class TextWriter {
   TextWriter& integer(std::uint64_t value);
   /// The shortest digits that give the same float back; `otherwise` when it is not finite.
   TextWriter& number(float value, std::string_view otherwise);
+  /// offset + value, with the digits that the value has (see with_offset).
+  TextWriter& number(double offset, float value, std::string_view otherwise);
   /// Quoted where CSV needs it.
   TextWriter& csv_field(std::string_view text);
   /// Well-formed UTF-8 goes through; what JSON does not allow is escaped. Of other text the bytes

@@ -28,6 +28,13 @@ void ValueColumn::look(std::span<const std::string_view> fields) {
   plain_ = unit_.factor("").has_value();
 }
 
+Number ValueColumn::read_unless_told(std::string_view field) const {
+  constexpr Number kMissing{NumberKind::missing, std::numeric_limits<float>::quiet_NaN()};
+  if (told_->has_word(field)) return kMissing;
+  const Number number = read_number(field);
+  return number.kind == NumberKind::value && told_->has_number(number.exact) ? kMissing : number;
+}
+
 Number ValueColumn::read_decorated(std::string_view field) const {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   const Number plain = parse_number(field);

@@ -8,6 +8,7 @@
 
 #include "data/decorated.h"
 #include "data/number.h"
+#include "data/told_missing.h"
 #include "data/units.h"
 
 namespace toto::data {
@@ -24,11 +25,18 @@ class ValueColumn {
     return votes_.point == 0 && votes_.comma == 0 && votes_.unclear_comma > 0;
   }
   void set_decimal(char decimal) { decimal_ = decimal; }
+  /// Further words and numbers that mean missing; `told` must outlive this.
+  void set_missing(const ToldMissing& told) { told_ = told.empty() ? nullptr : &told; }
   [[nodiscard]] char decimal() const { return decimal_; }
   [[nodiscard]] const ColumnUnit& unit() const { return unit_; }
   [[nodiscard]] bool units_agree() const { return units_agree_; }
 
   [[nodiscard]] Number read(std::string_view field) const {
+    return told_ == nullptr ? read_number(field) : read_unless_told(field);
+  }
+
+ private:
+  [[nodiscard]] Number read_number(std::string_view field) const {
     if (decimal_ == '.') {
       const Number plain = parse_number(field);
       if (plain.kind != NumberKind::not_a_number && (plain_ || plain.kind != NumberKind::value)) {
@@ -37,13 +45,13 @@ class ValueColumn {
     }
     return read_decorated(field);
   }
-
- private:
+  [[nodiscard]] Number read_unless_told(std::string_view field) const;
   [[nodiscard]] Number read_decorated(std::string_view field) const;
 
   DecimalVotes votes_;
   ColumnUnit unit_;
   std::size_t numbers_ = 0, words_ = 0;
+  const ToldMissing* told_ = nullptr;
   char decimal_ = '.';
   bool units_agree_ = true;
   bool plain_ = true;  // a number without a unit is what it says

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forecasts as one JSON object. It is written by hand, not by way of a tree: the text of a large
 // run is larger than the memory it deserves, and floats keep their shortest digits.
+#include <fmt/format.h>
+
 #include <span>
 #include <string>
 
@@ -10,45 +12,66 @@
 namespace toto::data {
 namespace {
 
-void write_numbers(TextWriter& out, std::span<const float> values) {
+void write_numbers(TextWriter& out, double offset, std::span<const float> values) {
   out.raw("[");
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i > 0) out.raw(", ");
-    out.number(values[i], "null");
+    out.number(offset, values[i], "null");
   }
   out.raw("]");
 }
 
 void write_variate(TextWriter& out, const std::string& name, const Forecast& forecast,
-                   std::size_t variate) {
+                   std::size_t variate, double offset) {
   const std::size_t horizon = forecast.horizon;
   const auto part = [&](const std::vector<float>& all, std::size_t row) {
     return std::span(all).subspan(row * horizon, horizon);
   };
   out.raw("        {\"name\": ").json_string(name).raw(",\n         \"mean\": ");
-  write_numbers(out, part(forecast.mean, variate));
+  write_numbers(out, offset, part(forecast.mean, variate));
   if (!forecast.point.empty()) {
     out.raw(",\n         \"point\": ");
-    write_numbers(out, part(forecast.point, variate));
+    write_numbers(out, offset, part(forecast.point, variate));
   }
   if (!forecast.median.empty()) {
     out.raw(",\n         \"median\": ");
-    write_numbers(out, part(forecast.median, variate));
+    write_numbers(out, offset, part(forecast.median, variate));
   }
   if (!forecast.std.empty()) {
     out.raw(",\n         \"std\": ");
-    write_numbers(out, part(forecast.std, variate));
+    write_numbers(out, 0, part(forecast.std, variate));
   }
   if (!forecast.quantiles.empty()) {
     out.raw(",\n         \"quantiles\": {");
     for (std::size_t q = 0; q < forecast.levels.size(); ++q) {
       out.raw(q == 0 ? "\n           " : ",\n           ");
       out.json_string(level_text(forecast.levels[q])).raw(": ");
-      write_numbers(out, part(forecast.quantiles, q * forecast.variates + variate));
+      write_numbers(out, offset, part(forecast.quantiles, q * forecast.variates + variate));
     }
     out.raw("}");
   }
   out.raw("}");
+}
+
+/// What was done beside the model's arithmetic; of a forecast that was made by hand nothing.
+void write_applied(TextWriter& out, const TimeSeries& series, const Applied& applied) {
+  if (applied.input_scale.size() < series.targets()) return;
+  out.raw(",\n     \"input_scale\": [");
+  for (std::size_t v = 0; v < series.targets(); ++v) {
+    out.raw(v == 0 ? "" : ", ").raw(fmt::format("{}", applied.input_scale[v]));
+  }
+  out.raw("]");
+  if (!series.value_offsets.empty()) {
+    out.raw(",\n     \"value_offset\": [");
+    for (std::size_t v = 0; v < series.targets(); ++v) {
+      out.raw(v == 0 ? "" : ", ").raw(fmt::format("{}", series.value_offsets[v]));
+    }
+    out.raw("]");
+  }
+  out.raw(",\n     \"steps_before_context\": ").integer(series.cut);
+  out.raw(",\n     \"missing_end\": ").integer(applied.missing_end);
+  out.raw(",\n     \"clamped_steps\": ").integer(applied.clamped);
+  out.raw(",\n     \"bounded_steps\": ").integer(applied.bounded);
 }
 
 void write_series(TextWriter& out, const TimeSeries& series, const Forecast& forecast) {
@@ -58,6 +81,7 @@ void write_series(TextWriter& out, const TimeSeries& series, const Forecast& for
   out.raw(",\n     \"horizon\": ").integer(forecast.horizon);
   out.raw(",\n     \"exact_steps\": ").integer(forecast.exact_steps);
   out.raw(",\n     \"num_samples\": ").integer(forecast.num_samples);
+  write_applied(out, series, forecast.applied);
   out.raw(",\n     \"ds\": [");
   bool first = true;
   for (const std::int64_t time : future_times(series, forecast.horizon)) {
@@ -67,7 +91,7 @@ void write_series(TextWriter& out, const TimeSeries& series, const Forecast& for
   out.raw("],\n     \"variates\": [");
   for (std::size_t v = 0; v < series.targets(); ++v) {
     out.raw(v == 0 ? "\n" : ",\n");
-    write_variate(out, series.variates[v], forecast, v);
+    write_variate(out, series.variates[v], forecast, v, series.offset_of(v));
   }
   out.raw("]}");
 }
@@ -87,7 +111,10 @@ void write_json(const TextSink& sink, std::span<const TimeSeries> series,
   out.raw(",\n  \"synthetic_weights\": ").raw(run.synthetic ? "true" : "false");
   out.raw(",\n  \"seed\": ").integer(run.seed);
   out.raw(",\n  \"decode\": ").json_string(run.decode);
+  computed("paths", run.paths);
+  computed("tails", run.tails);
   computed("mode", run.mode);
+  computed("kv_cache", run.kv_cache);
   computed("type", run.type);
   computed("device", run.device);
   computed("isa", run.isa);

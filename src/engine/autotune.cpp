@@ -120,7 +120,8 @@ std::string product_tag(Epilogue epilogue, const Backend& backend) {
   const char* use = epilogue == Epilogue::gated      ? "gated"
                     : epilogue == Epilogue::residual ? "residual"
                                                      : "store";
-  return fmt::format("{} {}", use, backend.weight_size() < 4 ? "bf16" : "f32");
+  const double size = backend.weight_size();
+  return fmt::format("{} {}", use, size < 2 ? "int8" : size < 4 ? "bf16" : "f32");
 }
 
 std::vector<KernelChoice> autotune(const Network& net, std::vector<KernelChoice> known,

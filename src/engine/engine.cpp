@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <new>
 
+#include "backend/path_ops.h"
+#include "backend/share_out.h"
 #include "core/stopwatch.h"
 
 namespace toto {
@@ -29,12 +31,14 @@ Item item_of(const SeriesRequest& request, std::size_t index, std::int32_t patch
   item.tokens = context_tokens(s, patch, request.align);
   item.exogenous = static_cast<std::int32_t>(s.exogenous);
   item.covariates = !s.future_exogenous.empty();
+  item.covariate_gaps = std::ranges::find(s.future_mask, 0) != s.future_mask.end();
   item.horizon = static_cast<std::int32_t>(request.horizon);
   item.patches = (item.horizon + patch - 1) / patch;
   item.trajectories = request.trajectories;
   item.seed = request.seed;
   item.forced = request.forced;
   item.decoding = request.decoding;
+  item.tails = request.tails;
   return item;
 }
 
@@ -51,16 +55,28 @@ void take_into(MicroBatch& batch, const Item& item, const SeriesRequest& request
       batch.sampled || (!batch.mean && item.trajectories > 0 && item.horizon > exact_steps);
 }
 
+void check_paths(const Network& net, const Generation& generation) {
+  if (!generation.coherent) return;
+  if (net.has_paths() && net.backend().paths() != nullptr) return;
+  throw Error(ExitStatus::usage, "unsupported_paths",
+              net.has_paths()
+                  ? fmt::format("coherent paths are not drawn on {}", net.backend().name())
+                  : std::string("this family of models has no coherent paths yet"),
+              "paths", "independent paths, or a model of Toto 1.0 on the CPU");
+}
+
 void Engine::run(std::span<const SeriesRequest> requests, const Generation& generation,
                  const Limits& limits, ResultSink& sink) {
   const OnDevice on(backend_);
   requests_ = requests;
   generation_ = generation;
+  check_paths(net_, generation);
+  if (generation.coherent) backend_.paths()->reserve(net_.components());
   {
     const Stopwatch watch(times_.prepare, "prepare");
-    for (const SeriesRequest& r : requests) {
-      check_series(*r.series, patch_, r.align, r.horizon);
-    }
+    share_out(backend_, requests.size(), [&](std::size_t i) {
+      check_series(*requests[i].series, patch_, requests[i].align, requests[i].horizon);
+    });
     items_.clear();
     for (std::size_t i = 0; i < requests.size(); ++i) {
       items_.push_back(item_of(requests[i], i, patch_));
@@ -144,6 +160,7 @@ MicroBatch Engine::batch_of(std::size_t first, std::size_t count) {
     item->level_count = static_cast<std::int32_t>(asked.size());
     take_into(batch, *item, request, batch.exact ? net_.exact_steps(item->horizon) : 0);
   }
+  batch.coherent = generation_.coherent && batch.trajectories > 0;
   if (batch.sampled && on_host(*begin)) {
     batch.sampled = false;
     batch.samples = true;
@@ -174,12 +191,12 @@ bool Engine::run_chunk(std::size_t first, std::size_t count, std::int32_t at_onc
   {
     const Stopwatch watch(times_.prepare, "prepare");
     if (pool_.size() < count) pool_.resize(count);
-    for (std::size_t i = 0; i < count; ++i) {
+    share_out(backend_, count, [&](std::size_t i) {
       Item& item = items_[first + i];
       const SeriesRequest& r = requests_[item.index];
       prepare(*r.series, patch_, r.align, r.horizon, pool_[i]);
       item.prepared = &pool_[i];
-    }
+    });
   }
   if (generation_.probe != nullptr) generation_.probe->begin(first, count);
   for (;;) {

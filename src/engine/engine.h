@@ -27,6 +27,7 @@ struct SeriesRequest {
   std::span<const float>
       forced;  // teacher forcing: [trajectories][V][R*P] takes the place of draws
   BlockDecoding decoding;
+  Tails tails = Tails::clamp;
   Align align = Align::pad;
   bool samples = false;  // the trajectories themselves are wanted
   bool parameters = false;
@@ -34,12 +35,16 @@ struct SeriesRequest {
 
 /// What requests of one call have in common: it decides which operations there are.
 struct Generation {
-  bool mean = false;   // one trajectory of means fed back instead of draws
-  bool cached = true;  // spec A9
-  bool exact = false;  // statistics of the steps that need no trajectories
+  bool mean = false;      // one trajectory of means fed back instead of draws
+  bool cached = true;     // spec A9
+  bool coherent = false;  // draws of the steps of a patch go together
+  bool exact = false;     // statistics of the steps that need no trajectories
   bool time_device = false;
   Probe* probe = nullptr;  // looks inside; then nothing is captured
 };
+
+/// Throws Error (2) unsupported_paths where coherent paths are asked for and cannot be drawn.
+void check_paths(const Network& net, const Generation& generation);
 
 /// What a program must know of a request, values and levels excepted. `patch`: P.
 Item item_of(const SeriesRequest& request, std::size_t index, std::int32_t patch);
@@ -65,7 +70,12 @@ struct SeriesResults {
 class ResultSink {
  public:
   virtual ~ResultSink() = default;
+  /// Called while the device computes, once or, where a chunk had to be split, again: results() of
+  /// this request comes next. To be used for what needs no results, such as memory for them.
+  virtual void expect(std::size_t /*request*/) {}
   virtual void results(const SeriesResults& results) = 0;
+  /// Whether results() of several series may be called at once, by several threads.
+  [[nodiscard]] virtual bool concurrent() const { return false; }
   /// Called between units of work; throws to stop.
   virtual void progress(std::size_t /*done*/, std::size_t /*total*/) {}
 };
@@ -130,6 +140,7 @@ class Engine {
 
   // Of the call. Vectors only ever grow, so that warmed-up forecasts allocate nothing.
   std::span<const SeriesRequest> requests_;
+  std::vector<std::size_t> first_lanes_;  // of the items whose results are read
   Generation generation_;
   std::vector<Item> items_;  // in the order of requests; of a chunk: most patches first
   std::vector<Prepared> pool_;

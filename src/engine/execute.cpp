@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <new>
 
+#include "backend/share_out.h"
 #include "core/stopwatch.h"
 #include "engine/engine.h"
 
@@ -66,13 +67,17 @@ Engine::Outcome Engine::execute(const MicroBatch& batch, ResultSink& sink) {
   try {
     const bool grown = grow(backend_, buffers_, level_bytes(key) + program_->input_bytes(key),
                             at.bytes(key), key.samples ? 0 : at.samples_bytes);
-    if (grown) ++allocations_;
+    if (grown) {
+      ++allocations_;
+      plans_.log(Topic::memory, "memory_grown", "the buffers of inputs and results grew");
+    }
     backend_.reserve_statistics(net_.components(), key.levels, key.trajectories);
   } catch (const std::bad_alloc&) {
     release(backend_, buffers_);
     return Outcome::no_memory;
   }
   stage(batch, key, buffers_.in, false);
+  for (const Item& item : batch.items) sink.expect(item.index);
   Executor executor(backend_, buffers_.in, level_bytes(key), levels_of(key, buffers_.in),
                     pointers(key, buffers_.out.device, static_cast<float*>(buffers_.kept)), false,
                     generation_.probe, times_);
@@ -101,8 +106,15 @@ Engine::Outcome Engine::replay(const MicroBatch& batch, const ProgramKey& key, R
     const Stopwatch watch(times_.prefill, "replay");
     awaited_.clear();
     if (captured->on_host) await(batch, key, captured->buffers.out);
-    device_seconds_ +=
-        backend_.capture()->replay(*captured->graph, generation_.time_device, awaited_);
+    GraphCapture& device = *backend_.capture();
+    device.launch(*captured->graph, generation_.time_device, awaited_);
+    try {
+      for (const Item& item : batch.items) sink.expect(item.index);
+    } catch (...) {
+      device.finish(generation_.time_device, awaited_);  // it writes to buffers that may be freed
+      throw;
+    }
+    device_seconds_ += device.finish(generation_.time_device, awaited_);
     launches_ = captured->graph->launches();
     ++graph_replays_;
   }
@@ -185,31 +197,38 @@ void Engine::read(const MicroBatch& batch, const ProgramKey& key, const std::byt
                   ResultSink& sink) {
   const Stopwatch watch(times_.statistics, "statistics");
   const ResultLayout at(key, patch_);
-  SeriesResults r;
-  r.horizon = static_cast<std::size_t>(key.horizon(patch_));
-  r.stride = static_cast<std::size_t>(key.stride());
-  r.exact_steps = static_cast<std::size_t>(key.exact ? key.exact_steps : 0);
-  r.trajectories = static_cast<std::size_t>(key.trajectories);
-  r.parameter_floats = static_cast<std::size_t>(key.parameter_floats);
-  const auto part = [&](std::size_t offset, std::size_t lane, std::size_t variates,
-                        std::size_t each) {
-    return std::span(reinterpret_cast<const float*>(from + offset) + lane * each, variates * each);
-  };
-  std::size_t lane = 0;
+  SeriesResults common;
+  common.horizon = static_cast<std::size_t>(key.horizon(patch_));
+  common.stride = static_cast<std::size_t>(key.stride());
+  common.exact_steps = static_cast<std::size_t>(key.exact ? key.exact_steps : 0);
+  common.trajectories = static_cast<std::size_t>(key.trajectories);
+  common.parameter_floats = static_cast<std::size_t>(key.parameter_floats);
+  first_lanes_.clear();
+  std::size_t lanes = 0;
   for (const Item& item : batch.items) {
+    first_lanes_.push_back(lanes);
+    lanes += static_cast<std::size_t>(item.variates);
+  }
+  const auto one = [&](std::size_t i) {
+    const Item& item = batch.items[i];
     const auto variates = static_cast<std::size_t>(item.variates);
+    const auto part = [&](std::size_t offset, std::size_t each) {
+      return std::span(reinterpret_cast<const float*>(from + offset) + first_lanes_[i] * each,
+                       variates * each);
+    };
+    SeriesResults r = common;
     r.request = item.index;
-    r.exact = r.sampled = r.samples = r.parameters = {};
-    if (key.exact) r.exact = part(at.exact, lane, variates, r.exact_steps * r.stride);
-    if (key.sampled) {
-      r.sampled = part(at.sampled, lane, variates, (r.horizon - r.exact_steps) * r.stride);
-    }
-    if (key.samples) r.samples = part(at.samples, lane, variates, r.horizon * r.trajectories);
-    if (key.parameter_floats > 0) {
-      r.parameters = part(at.parameters, lane, variates, r.horizon * r.parameter_floats);
-    }
+    if (key.exact) r.exact = part(at.exact, r.exact_steps * r.stride);
+    if (key.sampled) r.sampled = part(at.sampled, (r.horizon - r.exact_steps) * r.stride);
+    if (key.samples) r.samples = part(at.samples, r.horizon * r.trajectories);
+    if (key.parameter_floats > 0)
+      r.parameters = part(at.parameters, r.horizon * r.parameter_floats);
     sink.results(r);
-    lane += variates;
+  };
+  if (sink.concurrent()) {
+    share_out(backend_, batch.items.size(), one);
+  } else {
+    for (std::size_t i = 0; i < batch.items.size(); ++i) one(i);
   }
 }
 

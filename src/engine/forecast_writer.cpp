@@ -40,6 +40,7 @@ Generation ForecastWriter::generation_of(const ForecastOptions& options) const {
   Generation g;
   g.mean = options.mean_only;
   g.cached = options.decode == Decode::cached;
+  g.coherent = options.paths == Paths::coherent && !options.mean_only;
   g.exact = exact(options) && !exact_on_host();
   g.time_device = options.time_device;
   return g;
@@ -51,17 +52,24 @@ bool ForecastWriter::exact(const ForecastOptions& options) {
 }
 
 bool ForecastWriter::alike(const ForecastOptions& a, const ForecastOptions& b) {
-  return a.mean_only == b.mean_only && a.decode == b.decode && exact(a) == exact(b) &&
-         a.time_device == b.time_device;
+  return a.mean_only == b.mean_only && a.decode == b.decode && a.paths == b.paths &&
+         exact(a) == exact(b) && a.time_device == b.time_device;
 }
 
-const AskedLevels& ForecastWriter::levels_of(const ForecastOptions& options) {
+const AskedLevels* ForecastWriter::find_levels(const ForecastOptions& options) const {
   for (std::size_t i = 0; i < levels_used_; ++i) {
-    if (levels_[i].options == &options) return levels_[i];
+    const AskedLevels& levels = levels_[i];
+    if (levels.median == options.select.median && levels.given == options.levels) return &levels;
   }
+  return nullptr;
+}
+
+const AskedLevels& ForecastWriter::add_levels(const ForecastOptions& options) {
+  if (const AskedLevels* const there = find_levels(options)) return *there;
   if (levels_used_ == levels_.size()) levels_.emplace_back();
   AskedLevels& levels = levels_[levels_used_++];
-  levels.options = &options;
+  levels.given.assign(options.levels.begin(), options.levels.end());
+  levels.median = options.select.median;
   levels.asked.assign(options.levels.begin(), options.levels.end());
   std::sort(levels.asked.begin(), levels.asked.end());
   levels.asked.erase(std::unique(levels.asked.begin(), levels.asked.end()), levels.asked.end());
@@ -80,14 +88,16 @@ void ForecastWriter::start(std::span<const ForecastJob> jobs, const Progress* pr
   jobs_ = jobs;
   progress_ = progress;
   levels_used_ = 0;
+  on_host_ = false;
   // Spans into levels_ must stay: room for as many as there can be.
   if (levels_.size() < jobs.size()) levels_.resize(jobs.size());
   requests.clear();
   for (const ForecastJob& job : jobs) {
-    const AskedLevels& levels = levels_of(*job.options);
+    const AskedLevels& levels = add_levels(*job.options);
     requests.push_back(request_of(*job.series, *job.options));
     requests.back().levels = levels.wide;
-    prepare(job, levels);
+    on_host_ = on_host_ || exact_on_host() ||
+               requests.back().trajectories > net_.backend().statistics_limits().samples;
   }
 }
 
@@ -98,6 +108,7 @@ SeriesRequest ForecastWriter::request_of(const Series& series,
   r.horizon = options.horizon;
   r.seed = options.seed.value_or(0);  // else the forecaster sets it
   r.decoding = options.decoding;
+  r.tails = options.tails;
   r.align = options.align;
   r.samples = options.keep_samples || options.mean_only;
   r.parameters = options.keep_parameters || (exact(options) && exact_on_host());
@@ -109,9 +120,10 @@ SeriesRequest ForecastWriter::request_of(const Series& series,
   return r;
 }
 
-/// Sizes of an answer.
-void ForecastWriter::prepare(const ForecastJob& job, const AskedLevels& levels) const {
+void ForecastWriter::expect(std::size_t request) {
+  const ForecastJob& job = jobs_[request];
   const ForecastOptions& options = *job.options;
+  const AskedLevels& levels = *find_levels(options);
   Forecast& f = *job.out;
   const std::size_t cells = job.series->variates * options.horizon;
   f.id.assign(job.series->id);
@@ -189,7 +201,7 @@ void ForecastWriter::put_step(const AskedLevels& levels, const StatisticsTarget&
 void ForecastWriter::results(const SeriesResults& r) {
   const ForecastJob& job = jobs_[r.request];
   const ForecastOptions& options = *job.options;
-  const AskedLevels& levels = levels_of(options);
+  const AskedLevels& levels = *find_levels(options);
   Forecast& f = *job.out;
   const StatisticsTarget to = target_of(job);
   if (!options.mean_only) {
@@ -300,7 +312,8 @@ void ForecastWriter::sampled_from_samples(const SeriesResults& r, const AskedLev
   }
 }
 
-/// Known covariates are what they are, at every level (spec A11.3).
+/// Known covariates are what they are, at every level (spec A11.3). Where one is not known, the
+/// model's own forecast of it stands.
 void ForecastWriter::put_covariates(const ForecastJob& job, const StatisticsTarget& to) {
   const Series& series = *job.series;
   if (series.future_exogenous.empty()) return;
@@ -308,6 +321,7 @@ void ForecastWriter::put_covariates(const ForecastJob& job, const StatisticsTarg
   const std::size_t first = series.variates - series.exogenous;
   for (std::size_t e = 0; e < series.exogenous; ++e) {
     for (std::size_t t = 0; t < horizon; ++t) {
+      if (!series.future_mask.empty() && series.future_mask[e * horizon + t] == 0) continue;
       const float value = series.future_exogenous[e * horizon + t];
       const std::size_t cell = (first + e) * to.variate + t;
       for (float* const part : {to.mean, to.median}) {

@@ -26,7 +26,8 @@ using Progress = std::function<bool(std::size_t done, std::size_t total)>;
 
 /// Quantile levels of a request.
 struct AskedLevels {
-  const ForecastOptions* options = nullptr;
+  std::vector<double> given;  // of the options
+  bool median = true;         // selected
   std::vector<double> asked;  // ascending, each once
   std::vector<double> wide;   // the same, with the median in its place where it is selected
   std::size_t median_at = 0;  // of `wide`; its size: there is none
@@ -59,16 +60,22 @@ class ForecastWriter final : public ResultSink {
   /// Whether two jobs can go through the engine together.
   [[nodiscard]] static bool alike(const ForecastOptions& a, const ForecastOptions& b);
 
+  /// Where the statistics of a job go. Its `out` has been prepared, or says the sizes.
+  [[nodiscard]] static StatisticsTarget target_of(const ForecastJob& job);
+
+  /// Sizes of the answer to one request.
+  void expect(std::size_t request) override;
   void results(const SeriesResults& results) override;
+  [[nodiscard]] bool concurrent() const override { return !on_host_; }
   void progress(std::size_t done, std::size_t total) override;
 
  private:
-  [[nodiscard]] const AskedLevels& levels_of(const ForecastOptions& options);
+  /// Options that ask for the same share an entry: there are few, however many jobs there are.
+  [[nodiscard]] const AskedLevels& add_levels(const ForecastOptions& options);
+  [[nodiscard]] const AskedLevels* find_levels(const ForecastOptions& options) const;
   [[nodiscard]] std::size_t exact_steps(const ForecastOptions& options) const;
   [[nodiscard]] static bool exact(const ForecastOptions& options);
   [[nodiscard]] bool exact_on_host() const;
-  void prepare(const ForecastJob& job, const AskedLevels& levels) const;
-  [[nodiscard]] static StatisticsTarget target_of(const ForecastJob& job);
   static void put_step(const AskedLevels& levels, const StatisticsTarget& to, std::size_t cell,
                        std::span<const float> step, bool exact);
   static void put_mean(const SeriesResults& r, const Forecast& f, const StatisticsTarget& to);
@@ -87,6 +94,7 @@ class ForecastWriter final : public ResultSink {
   const Progress* progress_ = nullptr;
   std::vector<AskedLevels> levels_;  // of the call, the first levels_used_ of them
   std::size_t levels_used_ = 0;
+  bool on_host_ = false;  // some statistics of the call are formed here
   // Where a backend cannot form statistics of so many components or samples.
   Mixture mixture_{0};
   std::vector<double> wide_, found_;

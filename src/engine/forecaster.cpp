@@ -10,9 +10,11 @@
 
 #include "core/log.h"
 #include "core/stopwatch.h"
+#include "engine/adapted.h"
 #include "engine/autotune.h"
 #include "engine/engine.h"
 #include "engine/forecast_jobs.h"
+#include "engine/guards.h"
 #include "engine/plan_cache.h"
 #include "engine/plan_table.h"
 #include "models/cpu_fallback.h"
@@ -21,36 +23,6 @@
 #include "toto/forecast.hpp"
 
 namespace toto {
-namespace {
-
-constexpr std::size_t kMaxHorizon = 100000;
-constexpr std::size_t kMaxSamples = 65536;
-constexpr std::size_t kMaxLevels = 1000;
-
-}  // namespace
-
-void check_options(const ForecastOptions& options) {
-  if (options.horizon == 0 || options.horizon > kMaxHorizon) {
-    throw Error(ExitStatus::usage, "invalid_horizon",
-                fmt::format("expected 1 to {} steps, found {}", kMaxHorizon, options.horizon));
-  }
-  if (!options.mean_only && (options.num_samples == 0 || options.num_samples > kMaxSamples)) {
-    throw Error(
-        ExitStatus::usage, "invalid_samples",
-        fmt::format("expected 1 to {} samples, found {}", kMaxSamples, options.num_samples));
-  }
-  if (options.levels.size() > kMaxLevels) {
-    throw Error(ExitStatus::usage, "invalid_quantile",
-                fmt::format("expected at most {} quantile levels, found {}", kMaxLevels,
-                            options.levels.size()));
-  }
-  for (const double level : options.levels) {
-    if (level > 0 && level < 1) continue;
-    throw Error(ExitStatus::usage, "invalid_quantile",
-                fmt::format("expected a level between 0 and 1, both excluded; found {}", level));
-  }
-}
-
 namespace {
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
@@ -154,8 +126,8 @@ struct Forecaster::Impl {
     ++calls;
   }
 
-  /// Tells once that levels beyond the model's range give its outermost quantiles.
-  void tell_levels(std::span<const double> levels) {
+  /// Tells once what levels beyond the model's range give.
+  void tell_levels(std::span<const double> levels, Tails tails) {
     const LevelRange range = net.level_range();
     constexpr double kSame = 1e-7;
     const auto outside = [&](double level) {
@@ -163,9 +135,11 @@ struct Forecaster::Impl {
     };
     if (told_levels || std::none_of(levels.begin(), levels.end(), outside)) return;
     told_levels = true;
-    log_warning(asked.log, Topic::settings, "levels_out_of_range",
-                fmt::format("the model knows quantiles from {} to {}: levels beyond give these",
-                            range.low, range.high));
+    log_warning(
+        asked.log, Topic::settings, "levels_out_of_range",
+        fmt::format(
+            "the model knows quantiles from {} to {}: levels beyond {}", range.low, range.high,
+            tails == Tails::clamp ? "give these" : "are of exponential tails, an assumption"));
   }
 
   /// A forecast, in turn with those of others.
@@ -215,7 +189,8 @@ struct Forecaster::Impl {
     return next;
   }
 
-  void run(std::span<const ForecastJob> given, const Progress& progress) {
+  void run(std::span<const ForecastJob> asked_for, const Progress& progress) {
+    const std::span<const ForecastJob> given = adapted.start(net.backend(), asked_for);
     writer.start(given, &progress, requests);
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (!given[i].options->seed) requests[i].seed = asked.seed.value_or(0);
@@ -223,6 +198,7 @@ struct Forecaster::Impl {
     Generation generation;
     if (!given.empty()) generation = writer.generation_of(*given.front().options);
     engine.run(requests, generation, limits, writer);
+    adapted.finish(net.backend());
   }
 
   /// Computes them again and compares.
@@ -283,6 +259,7 @@ struct Forecaster::Impl {
   PlanTable plans;
   Engine engine;
   ForecastWriter writer;
+  AdaptedJobs adapted;
   std::vector<SeriesRequest> requests;
   std::vector<ForecastJob> jobs;
   std::vector<std::string_view> ids;
@@ -358,7 +335,7 @@ void forecast_jobs(Forecaster& forecaster, std::span<const ForecastJob> jobs,
                    const Progress& progress) {
   std::unique_ptr<Forecaster::Impl>& impl = forecaster.impl_;
   for (const ForecastJob& job : jobs) {
-    if (!job.options->mean_only) impl->tell_levels(job.options->levels);
+    if (!job.options->mean_only) impl->tell_levels(job.options->levels, job.options->tails);
   }
   const std::string lack = impl->try_forecast(jobs, progress);
   if (lack.empty()) return;
@@ -478,6 +455,7 @@ Counters Forecaster::counters() const {
   counters.autotune_seconds = impl_->autotune_seconds;
   counters.load_seconds = impl_->model.impl().load_seconds;
   counters.thread_parks = impl_->net.backend().thread_parks();
+  counters.device_bytes = impl_->net.backend().device_bytes();
   std::vector<double> sorted = impl_->latencies;
   std::sort(sorted.begin(), sorted.end());
   const auto at = [&](double q) {

@@ -108,6 +108,8 @@ void PlanTable::ensure_arena(std::size_t bytes) {
   arena_bytes_ = bytes;
   ++allocations_;
   for (const auto& plan : plans_) place(*plan);
+  log(Topic::memory, "memory_grown",
+      fmt::format("working memory grew to {:.1f} MiB", static_cast<double>(bytes) / (1 << 20)));
 }
 
 /// Grows the tables; all plans find the new ones, which are there before the old ones go.
@@ -127,6 +129,7 @@ void PlanTable::ensure_tables(const Capacity& needed) {
   ++epoch_;
   ++allocations_;
   for (const auto& plan : plans_) place(*plan);
+  log(Topic::memory, "memory_grown", "the tables of plans grew");
 }
 
 void PlanTable::place(Plan& plan) const {

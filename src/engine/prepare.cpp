@@ -54,6 +54,15 @@ void check_sizes(const Series& s, std::size_t horizon) {
            fmt::format("expected {} future covariate values ({} covariates, horizon {}), found {}",
                        s.exogenous * horizon, s.exogenous, horizon, future));
   }
+  if (!s.future_mask.empty() && s.future_mask.size() != future) {
+    refuse(s, "invalid_series",
+           fmt::format("expected a mask of {} future covariate values, found {}", future,
+                       s.future_mask.size()));
+  }
+  if (!s.value_offsets.empty() && s.value_offsets.size() != s.variates) {
+    refuse(s, "invalid_series",
+           fmt::format("expected {} value offsets, found {}", s.variates, s.value_offsets.size()));
+  }
 }
 
 /// Looks at all of them, whatever they are, so that it looks at many at a time.
@@ -75,6 +84,9 @@ void check_values(const Series& s) {
     refuse(s, "not_finite",
            fmt::format("variate {}, step {} is not a finite number", i / s.steps, i % s.steps),
            "fill missing values and set their mask to 0");
+  }
+  if (!std::ranges::all_of(s.value_offsets, [](double x) { return std::isfinite(x); })) {
+    refuse(s, "not_finite", "a value offset is not a finite number");
   }
   if (!all_finite(s.future_exogenous)) {
     refuse(s, "not_finite", "a future covariate is not a finite number");
@@ -119,13 +131,17 @@ void check_ids(const Series& s, const Cut& cut, std::size_t patch) {
 
 void cut_covariates(const Series& s, std::size_t patch, std::size_t horizon, Prepared& out) {
   out.covariates.clear();
+  out.covariate_mask.clear();
   if (s.future_exogenous.empty()) return;
   const std::size_t patches = (horizon + patch - 1) / patch;
   out.covariates.assign(patches * s.exogenous * patch, 0.0F);
+  if (!s.future_mask.empty()) out.covariate_mask.assign(out.covariates.size(), 0);
   for (std::size_t e = 0; e < s.exogenous; ++e) {
     for (std::size_t t = 0; t < horizon; ++t) {
-      out.covariates[(t / patch * s.exogenous + e) * patch + t % patch] =
-          s.future_exogenous[e * horizon + t];
+      const std::size_t to = (t / patch * s.exogenous + e) * patch + t % patch;
+      const std::size_t from = e * horizon + t;
+      out.covariates[to] = s.future_exogenous[from];
+      if (!s.future_mask.empty()) out.covariate_mask[to] = s.future_mask[from] != 0 ? 1 : 0;
     }
   }
 }

@@ -17,13 +17,15 @@ ExitStatus status_of(const Origin& origin) {
 /// all the same.
 std::string_view only_on_cpu(const LoadOptions& options, const Setting<Device>& device) {
   const bool wide = options.precision == Precision::float64;
-  if (!wide && options.backend != "reference") return {};
-  const std::string_view what =
-      wide ? "float64 is computed on a CPU only" : "the reference backend computes on a CPU only";
+  const bool by_type = wide || options.precision == Precision::int8;
+  if (!by_type && options.backend != "reference") return {};
+  const std::string_view what = wide      ? "float64 is computed on a CPU only"
+                                : by_type ? "int8 is computed on a CPU only"
+                                          : "the reference backend computes on a CPU only";
   if (device.value == Device::cuda) {
-    throw Error(status_of(device.origin), wide ? "unsupported_precision" : "conflicting_flags",
+    throw Error(status_of(device.origin), by_type ? "unsupported_precision" : "conflicting_flags",
                 what, device.origin.name,
-                wide ? "use float32, tf32 or bfloat16, or the CPU" : "use --device cpu");
+                by_type ? "use float32, tf32 or bfloat16, or the CPU" : "use --device cpu");
   }
   return what;
 }
@@ -71,6 +73,9 @@ void Settings::apply(LoadOptions& options) const {
   options.precision = precision.value;
   options.threads = threads.value;
   options.mode = mode.value;
+  // That of the mode is left open: a program may choose another mode.
+  options.kv_cache = {};
+  if (kv_cache.origin.source != Source::built_in) options.kv_cache = kv_cache.value;
   if (!options.log) options.log = log_to_stderr(log.value);
   log_notes(options.log, notes);
   options.backend = backend.value == "reference" ? "reference" : "";
@@ -89,8 +94,12 @@ LoadOptions complete(const LoadOptions& options) {
   log_notes(all.log, explain(variables));
   if (const auto forced = from.forced_mode()) all.mode = forced->value;
   if (!all.mode) all.mode = from.mode().value;
-  const bool named = !all.backend.empty() && all.backend != "reference";
-  if (!named && (all.backend.empty() || all.device)) {
+  // That of the mode stays open: whoever loads another mode with these options gets that mode's.
+  const Setting<ContextCache> cache = from.kv_cache(*all.mode);
+  const bool named = cache.origin.source != Source::built_in;
+  if (from.forced_mode() || (!all.kv_cache && named)) all.kv_cache = cache.value;
+  const bool by_name = !all.backend.empty() && all.backend != "reference";
+  if (!by_name && (all.backend.empty() || all.device)) {
     choose_device(all, device_of(all, from), all.device ? all.device_index : from.device_index());
   }
   all.device = {};

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "backend/batch_image.h"
 #include "core/trace.h"
@@ -80,10 +81,9 @@ class Executor {
   void stage(double StageTimes::*next) {
     if (capturing) return;
     const auto now = std::chrono::steady_clock::now();
-    if (stage_ != nullptr) {
-      if (Trace* const trace = Trace::active()) trace->add(name_of(stage_), since_, now);
-      times_.*stage_ += std::chrono::duration<double>(now - since_).count();
-    }
+    if (stage_ != nullptr) times_.*stage_ += std::chrono::duration<double>(now - since_).count();
+    span_.reset();
+    if (next != nullptr) span_.emplace(name_of(next));
     stage_ = next;
     since_ = now;
   }
@@ -100,6 +100,7 @@ class Executor {
   StageTimes& times_;
   double StageTimes::*stage_ = nullptr;
   std::chrono::steady_clock::time_point since_;
+  std::optional<Span> span_;  // of the stage
 };
 
 }  // namespace toto

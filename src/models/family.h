@@ -44,11 +44,12 @@ class Configuration {
   [[nodiscard]] virtual std::string to_json() const = 0;
   /// Fills in what `info` says of the network: patch_size .. variate_labels.
   virtual void describe(const WeightTable& weights, ModelInfo& info) const = 0;
-  /// Reads and uploads the weights. Throws what WeightTable::read() throws, and Error
+  /// Reads and uploads the weights. `cache`: of a network that trajectories go through; others take
+  /// no notice. Throws what WeightTable::read() throws, and Error
   /// unsupported_config (78) for a backend that cannot run the network.
   [[nodiscard]] virtual std::unique_ptr<Network> build(const WeightTable& weights,
-                                                       std::shared_ptr<Backend> backend,
-                                                       Build how) const = 0;
+                                                       std::shared_ptr<Backend> backend, Build how,
+                                                       ContextCache cache) const = 0;
   /// Reads a folder of golden outputs in a format of the family's own. nullptr: it has none, and
   /// such folders are in the format of mixtures (tools/verify/golden_mixture.h).
   [[nodiscard]] virtual std::unique_ptr<GoldenOutputs> read_golden(

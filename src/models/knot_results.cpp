@@ -2,23 +2,26 @@
 #include "models/knot_results.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "core/draw.h"
-#include "core/philox.h"
-#include "statistics/knots.h"
+#include "backend/knot_steps.h"
 
 namespace toto {
+namespace {
+
+std::int32_t bucket32(std::int64_t n) { return static_cast<std::int32_t>(bucket(n)); }
+
+}  // namespace
 
 void KnotResults::size(const MicroBatch& batch, std::int32_t patch, ProgramKey& key) {
-  key.series = static_cast<std::int32_t>(batch.items.size());
-  key.variates = key.lanes = static_cast<std::int32_t>(batch.variates);
+  key.series = bucket32(static_cast<std::int64_t>(batch.items.size()));
+  key.variates = key.lanes = bucket32(batch.variates);
   key.patches = batch.patches;
-  key.last_steps = batch.horizon - (batch.patches - 1) * patch;
-  key.exact_steps = batch.horizon;
+  key.last_steps =
+      std::min(bucket32(batch.horizon - std::int64_t{batch.patches - 1} * patch), patch);
+  key.exact_steps = key.horizon(patch);
   key.passes = batch.passes();
   key.trajectories = batch.trajectories;
-  key.levels = batch.level_count;
+  key.levels = bucket32(batch.level_count);
   key.parameter_floats = batch.parameters ? 2 : 0;
   key.mean = batch.mean;
   key.exact = batch.exact;
@@ -26,63 +29,86 @@ void KnotResults::size(const MicroBatch& batch, std::int32_t patch, ProgramKey& 
   key.samples = batch.samples;
 }
 
+std::size_t KnotResults::input_bytes(const ProgramKey& key) {
+  return BatchLayout(key.series, 0).bytes;
+}
+
+void KnotResults::stage(const MicroBatch& batch, const ProgramKey& key, const Staging& in,
+                        std::size_t at) {
+  sources_.clear();
+  std::int32_t lane = 0;
+  for (const Item& item : batch.items) {
+    Block b;
+    b.row = b.lane = lane;
+    b.variates = item.variates;
+    b.tokens = 0;  // it has no ids
+    b.horizon = item.horizon;
+    b.samples = item.trajectories;
+    b.level_first = item.level_first;
+    b.level_count = item.level_count;
+    sources_.push_back(b);
+    lane += item.variates;
+  }
+  const Batch source{sources_.data(), nullptr, static_cast<std::int32_t>(sources_.size()), lane,
+                     lane};
+  write_image(source, BatchLayout(key.series, 0), in.host + at, in.device + at);
+}
+
 void KnotResults::begin(Executor& executor, const MicroBatch& batch, const ProgramKey& key,
-                        std::int32_t patch) {
+                        std::int32_t patch, std::size_t at) {
   batch_ = &batch;
   key_ = &key;
   patch_ = patch;
+  at_ = at;
   out_ = executor.out;
+  levels_ = executor.levels;
   probe_ = executor.probe;
-  lanes_.clear();
   shown_.clear();
-  std::int64_t lane = 0;
+  items_.clear();
+  std::int32_t lane = 0;
   for (const Item& item : batch.items) {
-    lanes_.push_back(lane);
+    CallSlice s;
+    s.lane = lane;
+    s.variates = item.variates;
+    s.seed = item.seed;
+    s.key = item.prepared == nullptr ? 0 : item.prepared->key;
+    s.horizon = item.horizon;
+    s.trajectories = item.trajectories;
+    s.level_first = item.level_first;
+    s.level_count = item.level_count;
+    s.exponential_tails = item.tails == Tails::exponential;
+    items_.push_back(s);
     lane += item.variates;
   }
   executor.stage(&StageTimes::prefill);
 }
 
-/// What was asked for of one step: statistics of its distribution, draws, or its mean.
-void KnotResults::put(std::size_t item_index, std::int32_t variate, std::int32_t step,
-                      std::span<const double> knots, double loc, double scale) {
-  const Item& item = batch_->items[item_index];
-  const ProgramKey& key = *key_;
-  const std::int64_t horizon = key.horizon(patch_);
-  const std::int64_t lane = lanes_[item_index] + variate;
-  if (probe_ != nullptr) show_step(item, variate, step, knots, loc, scale);
-  if (key.parameter_floats > 0) {
-    float* const to = out_.parameters + (lane * horizon + step) * 2;
-    to[0] = static_cast<float>(loc);
-    to[1] = static_cast<float>(scale);
-  }
-  if (key.exact) {
-    float* const to = out_.exact + (lane * key.exact_steps + step) * key.stride();
-    to[0] = static_cast<float>(knot_mean(knots));
-    to[1] = static_cast<float>(std::sqrt(knot_variance(knots)));
-    for (std::int32_t i = 0; i < item.level_count; ++i) {
-      const auto level = static_cast<std::size_t>(std::int64_t{item.level_first} + i);
-      to[2 + i] = static_cast<float>(knot_quantile(knots, batch_->levels[level]));
-    }
-  }
-  if (item.trajectories == 0 || out_.kept == nullptr) return;
-  float* const kept = out_.kept + (lane * horizon + step) * key.trajectories;
-  if (key.mean) {
-    kept[0] = static_cast<float>(knot_mean(knots));
-    return;
-  }
-  for (std::int32_t n = 0; n < item.trajectories; ++n) {
-    const DrawAddress address{item.prepared->key, static_cast<std::uint32_t>(variate),
-                              static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(step)};
-    const PhiloxWords words = draw_words(item.seed, address);
-    kept[n] = static_cast<float>(knot_quantile(knots, quantile_level(words)));
-  }
+KnotOutputs KnotResults::outputs() const {
+  KnotOutputs to;
+  to.steps = key_->horizon(patch_);
+  to.levels = levels_;
+  if (key_->exact) to.exact = out_.exact;
+  if (key_->parameter_floats > 0) to.parameters = out_.parameters;
+  if (key_->trajectories > 0) to.kept = out_.kept;
+  to.trajectories = key_->trajectories;
+  to.mean = key_->mean;
+  return to;
 }
 
-void KnotResults::show_step(const Item& item, std::int32_t variate, std::int32_t step,
-                            std::span<const double> knots, double loc, double scale) {
+void KnotResults::put(std::size_t item, std::int32_t variate, std::int32_t step,
+                      std::span<const double> knots, double loc, double scale) {
+  show(item, variate, step, knots, loc, scale);
+  const KnotOutputs to = outputs();
+  const KnotStep one{items_[item], variate, step, loc, scale, knots};
+  one.put_statistics(to);
+  for (std::int32_t n = 0; n < one.draws(to); ++n) one.put_draw(to, n);
+}
+
+void KnotResults::show(std::size_t item_index, std::int32_t variate, std::int32_t step,
+                       std::span<const double> knots, double loc, double scale) {
   const std::int32_t iteration = step / patch_;
-  if (!probe_->wants_parameters(iteration)) return;
+  if (probe_ == nullptr || !probe_->wants_parameters(iteration)) return;
+  const Item& item = batch_->items[item_index];
   Shown& shown = shown_[{item.index, iteration}];
   const std::size_t cells =
       static_cast<std::size_t>(item.variates) * static_cast<std::size_t>(patch_);
@@ -117,30 +143,14 @@ void KnotResults::finish(Executor& executor) {
   }
   executor.done(units);
   executor.stage(&StageTimes::statistics);
-  if (key_->sampled) sample_statistics(executor);
-  executor.end();
-}
-
-void KnotResults::sample_statistics(const Executor& executor) {
-  sources_.clear();
-  std::int32_t lane = 0;
-  for (const Item& item : batch_->items) {
-    Block b;
-    b.row = b.lane = lane;
-    b.variates = item.variates;
-    b.tokens = 1;
-    b.horizon = item.horizon;
-    b.samples = item.trajectories;
-    b.level_first = item.level_first;
-    b.level_count = item.level_count;
-    sources_.push_back(b);
-    lane += item.variates;
+  if (key_->sampled) {
+    const Batch source =
+        executor.batch(at_, {key_->series, key_->variates, key_->variates, key_->variates});
+    executor.backend.sample_statistics(source, out_.kept,
+                                       {key_->horizon(patch_), key_->trajectories},
+                                       key_->exact ? key_->exact_steps : 0, levels_, out_.sampled);
   }
-  const Batch source{sources_.data(), nullptr, static_cast<std::int32_t>(sources_.size()), lane,
-                     lane};
-  executor.backend.sample_statistics(
-      source, executor.out.kept, {key_->horizon(patch_), key_->trajectories},
-      key_->exact ? key_->exact_steps : 0, executor.levels, executor.out.sampled);
+  executor.end();
 }
 
 }  // namespace toto

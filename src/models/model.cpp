@@ -12,6 +12,7 @@
 #include "models/checkpoint/synthetic.h"
 #include "models/cpu_fallback.h"
 #include "models/model_impl.h"
+#include "settings/presets.h"
 #include "toto/settings.hpp"
 
 namespace toto {
@@ -22,12 +23,14 @@ std::shared_ptr<Model::Impl> build(const Checkpoint& checkpoint, const LoadOptio
   auto impl = std::make_shared<Model::Impl>();
   impl->info = checkpoint.info;
   impl->mode = options.mode.value_or(Mode::reduce_overhead);
+  impl->kv_cache = options.kv_cache.value_or(default_kv_cache(impl->mode));
   impl->precision = options.precision;
   // Beside the reading of the weights; where the system has no more threads, after it.
   auto hash = std::async([&] { return weights.source().content_hash(); });
   impl->configuration = checkpoint.config->to_json();
   impl->net = checkpoint.config->build(weights, make_backend(options),
-                                       options.mode == Mode::eager ? Build::eager : Build::planned);
+                                       options.mode == Mode::eager ? Build::eager : Build::planned,
+                                       impl->kv_cache);
   impl->content_hash = hash.get();
   return impl;
 }
@@ -46,10 +49,12 @@ Model load_from(const Open& open, const LoadOptions& options) {
   impl->load_seconds = seconds;
   Model model(std::move(impl));
   const LoadReport how = model.loaded();
-  log_info(options.log, Topic::device, "model_loaded",
-           fmt::format("model loaded: {}, weights {}, {}, {} on {} ({}), toto {}, {:.2f} s",
-                       model.info().name, how.weights.substr(0, 12), word(how.mode),
-                       word(how.precision), how.device, how.isa, TOTO_VERSION, how.seconds));
+  log_info(
+      options.log, Topic::device, "model_loaded",
+      fmt::format("model loaded: {}, weights {}, {}, {} on {} ({}), kv-cache {}, toto {}, "
+                  "{:.2f} s",
+                  model.info().name, how.weights.substr(0, 12), word(how.mode), word(how.precision),
+                  how.device, how.isa, word(how.kv_cache), TOTO_VERSION, how.seconds));
   return model;
 }
 
@@ -85,9 +90,13 @@ const ModelInfo& Model::info() const { return impl().info; }
 LoadReport Model::loaded() const {
   const Impl& how = impl();
   const Backend& backend = how.net->backend();
-  return {
-      how.mode,         how.precision,   std::string(backend.device()), std::string(backend.isa()),
-      how.content_hash, how.load_seconds};
+  return {how.mode,
+          how.kv_cache,
+          how.precision,
+          std::string(backend.device()),
+          std::string(backend.isa()),
+          how.content_hash,
+          how.load_seconds};
 }
 
 }  // namespace toto

@@ -15,6 +15,7 @@ struct Model::Impl {
   ModelInfo info;
   std::unique_ptr<Network> net;
   Mode mode = Mode::reduce_overhead;
+  ContextCache kv_cache = ContextCache::shared;
   Precision precision = Precision::float32;
   std::string content_hash;    // of the weights
   double load_seconds = 0;     // that loading took, reading included

@@ -29,6 +29,7 @@ struct Item {
   std::int32_t tokens = 0;             // of its context
   std::int32_t exogenous = 0;          // E: the last E variates are covariates
   bool covariates = false;             // their future is known
+  bool covariate_gaps = false;         // but not of every step
   std::int32_t horizon = 0;            // steps
   std::int32_t patches = 0;            // of the horizon, R
   std::int32_t trajectories = 0;       // N; 0: none are drawn
@@ -37,6 +38,7 @@ struct Item {
   std::int32_t level_count = 0;
   std::span<const float> forced;  // [N][V][R*P] takes the place of draws; empty: none
   BlockDecoding decoding;         // of Toto 2.0
+  Tails tails = Tails::clamp;     // of quantiles that are known between two levels only
 };
 
 /// Series that go through the network together. They may differ in all that Item says.
@@ -46,6 +48,7 @@ struct MicroBatch {
   std::int32_t at_once = 1;  // trajectories of a series that go through the network together
   bool mean = false;         // feed the mean back instead of draws
   bool cached = true;        // spec A9
+  bool coherent = false;     // draws of the steps of a patch go together
   bool exact = false;        // statistics of the steps that need no trajectories
   bool sampled = false;      // statistics of trajectories, of the other steps
   bool samples = false;      // the trajectories themselves
@@ -103,7 +106,8 @@ struct ProgramKey {
   std::int32_t levels = 0;            // the most of a series
   std::int32_t level_values = 0;      // of all series; the engine's
   std::int32_t parameter_floats = 0;  // of a step, where parameters are kept
-  bool mean = false, exact = false, sampled = false, samples = false;
+  std::array<std::int32_t, 4> own{};  // sizes that only the program knows the meaning of
+  bool mean = false, exact = false, sampled = false, samples = false, coherent = false;
   bool operator==(const ProgramKey&) const = default;
 
   [[nodiscard]] std::int32_t horizon(std::int32_t patch) const {
@@ -239,7 +243,7 @@ class Program {
   [[nodiscard]] virtual Cost take_cost() { return {}; }
 };
 
-/// Levels between which a model knows quantiles. Beyond them it gives the outermost.
+/// Levels between which a model knows quantiles. What lies beyond them is for Tails to say.
 struct LevelRange {
   double low = 0, high = 1;
 };
@@ -257,6 +261,8 @@ class Network {
   [[nodiscard]] virtual std::int32_t components() const { return 0; }
   [[nodiscard]] virtual LevelRange level_range() const { return {}; }
   [[nodiscard]] virtual std::unique_ptr<Program> program() const = 0;
+  /// Whether its program draws coherent paths, on a backend that has PathOps.
+  [[nodiscard]] virtual bool has_paths() const { return false; }
   /// Calls visit(matrix, epilogue) for every matrix that products are taken with.
   virtual void for_each_matrix(
       const std::function<void(const Matrix&, Epilogue)>& /*visit*/) const {}

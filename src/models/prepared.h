@@ -17,6 +17,7 @@ struct Prepared {
   std::vector<std::uint8_t> mask;  // 1 = observed
   std::vector<std::int32_t> ids;
   std::vector<float> covariates;  // [patches][E][P], zero where nothing is known; empty: none given
+  std::vector<std::uint8_t> covariate_mask;  // as covariates, 1 = known; empty: all of the horizon
 };
 
 }  // namespace toto

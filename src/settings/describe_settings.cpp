@@ -9,16 +9,13 @@
 namespace toto {
 namespace {
 
-constexpr std::array<std::string_view, 10> kVariables = {"TOTO_COMPILE",
-                                                         "TOTO_COMPILE_BACKEND",
-                                                         "TOTO_COMPILE_MODE",
-                                                         "TOTO_DISABLE_COMPILE",
-                                                         "TOTO_LOG",
-                                                         "TOTO_MAX_PLANS",
-                                                         "TOTO_MODEL_ID",
-                                                         "TOTO_NUM_THREADS",
-                                                         "TOTO_PLAN_CACHE_DIR",
-                                                         "TOTO_SEED"};
+constexpr std::array<std::string_view, 11> kVariables = {
+    "TOTO_COMPILE",      "TOTO_COMPILE_BACKEND",
+    "TOTO_COMPILE_MODE", "TOTO_DISABLE_COMPILE",
+    "TOTO_KV_CACHE",     "TOTO_LOG",
+    "TOTO_MAX_PLANS",    "TOTO_MODEL_ID",
+    "TOTO_NUM_THREADS",  "TOTO_PLAN_CACHE_DIR",
+    "TOTO_SEED"};
 
 std::string on_off(bool on) { return on ? "on" : "off"; }
 
@@ -53,6 +50,7 @@ std::vector<SettingLine> describe(const Settings& s) {
   return {
       {"preset", preset ? std::string(word(*preset)) : "none", s.preset.origin},
       line("mode", s.mode),
+      line("kv-cache", s.kv_cache),
       {"device", device_name(s), s.device.origin},
       {"backend", s.backend.value, s.backend.origin},
       line("precision", s.precision),

@@ -37,6 +37,9 @@ constexpr PresetValues preset_values(Preset preset) {
 }
 
 inline constexpr Mode kDefaultMode = Mode::reduce_overhead;
+constexpr ContextCache default_kv_cache(Mode mode) {
+  return mode == Mode::eager ? ContextCache::per_trajectory : ContextCache::shared;
+}
 inline constexpr std::size_t kDefaultMaxPlans = 256;
 
 }  // namespace toto

@@ -105,6 +105,8 @@ std::vector<VariableNote> explain(const Variables& variables) {
           Severity::info);
     } else if (name == "TOTO_COMPILE_MODE" || name == "TORCH_COMPILE_MODE") {
       add(explain_mode(name, value), Severity::info);
+    } else if (name.starts_with("TOTO_SERVE_")) {
+      // Flags of toto serve: cli/serve_options.cpp knows them.
     } else if (name.starts_with("TOTO_")) {
       add(explain_unread(name), Severity::warning);
     } else if (const std::string_view meaning = meaning_of(name); !meaning.empty()) {

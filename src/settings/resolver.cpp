@@ -138,6 +138,14 @@ Setting<Mode> Resolver::mode() const {
   return choose<Mode>(found, one_of("unknown_mode", kModes), std::move(otherwise));
 }
 
+// The way back goes all the way.
+Setting<ContextCache> Resolver::kv_cache(Mode mode) const {
+  if (const auto forced = forced_mode()) return {default_kv_cache(forced->value), forced->origin};
+  return choose<ContextCache>(written(flags_.kv_cache, "--kv-cache", {"TOTO_KV_CACHE"}),
+                              one_of("unknown_kv_cache", kKvCaches),
+                              {default_kv_cache(mode), {Source::built_in, "of the mode"}});
+}
+
 int Resolver::device_index() const {
   const auto found = written(flags_.device, "--device", {"TOTO_COMPILE_BACKEND"});
   return found ? index_of_gpu(found->text).value_or(0) : 0;

@@ -28,6 +28,8 @@ class Resolver {
   /// The mode that outranks even what a program or a flag says: eager, by TOTO_DISABLE_COMPILE.
   [[nodiscard]] std::optional<Setting<Mode>> forced_mode() const;
   [[nodiscard]] Setting<Mode> mode() const;
+  /// That of the mode where nothing names one.
+  [[nodiscard]] Setting<ContextCache> kv_cache(Mode mode) const;
   [[nodiscard]] Setting<Device> device() const;
   /// Which GPU: N of "cuda:N", else 0.
   [[nodiscard]] int device_index() const;

@@ -27,6 +27,7 @@ Settings resolve_settings(const SettingsFlags& flags, const Variables& variables
   Settings s;
   s.preset = from.preset();
   s.mode = from.mode();
+  s.kv_cache = from.kv_cache(s.mode.value);
   s.device = from.device();
   s.device_index = from.device_index();
   s.precision = from.precision();

@@ -25,16 +25,19 @@ inline constexpr std::array<Word<Mode>, 4> kModes = {{
     {"reduce-overhead", Mode::reduce_overhead},
     {"max-autotune", Mode::max_autotune},
 }};
+inline constexpr std::array<Word<ContextCache>, 2> kKvCaches = {
+    {{"shared", ContextCache::shared}, {"private", ContextCache::per_trajectory}}};
 inline constexpr std::array<Word<Device>, 3> kDevices = {
     {{"cpu", Device::cpu}, {"cuda", Device::cuda}, {"auto", Device::automatic}}};
 inline constexpr std::array<Word<std::string_view>, 2> kBackends = {
     {{"cpu", "cpu"}, {"reference", "reference"}}};
 // The long words first: they are the ones shown.
-inline constexpr std::array<Word<Precision>, 7> kPrecisions = {{
+inline constexpr std::array<Word<Precision>, 8> kPrecisions = {{
     {"float32", Precision::float32},
     {"tf32", Precision::tf32},
     {"bfloat16", Precision::bfloat16},
     {"float64", Precision::float64},
+    {"int8", Precision::int8},
     {"f32", Precision::float32},
     {"bf16", Precision::bfloat16},
     {"f64", Precision::float64},

@@ -43,6 +43,17 @@ class Mixture {
   /// P(X > x), to full relative accuracy in the upper tail.
   [[nodiscard]] double upper(double x) const;
 
+  /// Phi^-1(cdf(x)): x on the scale of the standard normal, within 8.3 of 0.
+  [[nodiscard]] double normal_score(double x) const;
+  /// The way back, for draws: x with cdf(x) = Phi(z), the logit of it within about 10^-5. `near`: z
+  /// and x of a step that may be like this one, and its center().
+  struct Near {
+    double z = 0, x = 0, center = 0;
+  };
+  [[nodiscard]] double at_normal_score(double z, const Near* near) const;
+  [[nodiscard]] double center() const { return center_; }
+  [[nodiscard]] bool valid() const { return valid_; }
+
   /// The x with cdf(x) = q; -inf for q <= 0, inf for q >= 1.
   [[nodiscard]] double quantile(double q) const;
   /// Quantiles of ascending levels, ascending. Each depends on the mixture and its own level alone:

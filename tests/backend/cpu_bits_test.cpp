@@ -257,13 +257,16 @@ std::vector<Case> cases() {
   for (const cpu::Isa isa : cpu::available_isas()) {
     all.push_back({isa, CpuWeights::f32});
     all.push_back({isa, CpuWeights::bf16});
+    all.push_back({isa, CpuWeights::int8});
   }
   return all;
 }
 
 std::string case_name(const testing::TestParamInfo<Case>& info) {
   return std::string(cpu::isa_name(info.param.isa)) +
-         (info.param.weights == CpuWeights::bf16 ? "_weights_bf16" : "_weights_f32");
+         (info.param.weights == CpuWeights::bf16   ? "_weights_bf16"
+          : info.param.weights == CpuWeights::int8 ? "_weights_int8"
+                                                   : "_weights_f32");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CpuBits, testing::ValuesIn(cases()), case_name);

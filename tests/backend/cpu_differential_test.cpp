@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operation of the CPU backend against the reference backend, on every instruction set of
-// this machine and with both types of weights.
+// this machine and with every type of weights.
 #include <gtest/gtest.h>
 
 #include "backend/cpu/cpu_backend.h"
@@ -23,7 +23,9 @@ std::vector<Case> cases() {
     for (const differential::NamedCheck& check : differential::kChecks) {
       all.push_back({isa, CpuWeights::f32, check});
     }
-    all.push_back({isa, CpuWeights::bf16, differential::kChecks[0]});  // only products know weights
+    for (const CpuWeights weights : {CpuWeights::bf16, CpuWeights::int8}) {
+      all.push_back({isa, weights, differential::kChecks[0]});  // only products know weights
+    }
   }
   return all;
 }
@@ -41,10 +43,11 @@ TEST_P(CpuDifferential, AgreesWithReference) {
 #endif
   for (const int threads : {1, 2, 3}) {
     const auto backend = make_cpu_backend({threads, c.weights, std::string(cpu::isa_name(c.isa))});
-    const differential::Subject subject{*backend, *exact, *single,
-                                        c.weights == CpuWeights::bf16
-                                            ? differential::Rounds::to_bf16
-                                            : differential::Rounds::nothing};
+    const differential::Rounds rounds =
+        c.weights == CpuWeights::bf16   ? differential::Rounds::to_bf16
+        : c.weights == CpuWeights::int8 ? differential::Rounds::weights_to_int8
+                                        : differential::Rounds::nothing;
+    const differential::Subject subject{*backend, *exact, *single, rounds};
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
       differential::Dice dice(1000 * seed + static_cast<std::uint64_t>(threads));
       ASSERT_EQ(c.check.check(dice, subject), "") << "seed " << seed << ", threads " << threads;
@@ -54,7 +57,10 @@ TEST_P(CpuDifferential, AgreesWithReference) {
 
 std::string case_name(const testing::TestParamInfo<Case>& info) {
   return std::string(cpu::isa_name(info.param.isa)) +
-         (info.param.weights == CpuWeights::bf16 ? "_weights_bf16_" : "_") + info.param.check.name;
+         (info.param.weights == CpuWeights::bf16   ? "_weights_bf16_"
+          : info.param.weights == CpuWeights::int8 ? "_weights_int8_"
+                                                   : "_") +
+         info.param.check.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CpuDifferential, testing::ValuesIn(cases()), case_name);

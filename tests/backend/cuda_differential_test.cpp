@@ -102,7 +102,7 @@ TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
         const Matrix m = backend->upload_matrix(differential::copy_of(w), out, in, bias, use);
         for (const bool at_once : {false, true}) {
           const auto all = product(*backend, m, x, 3000, use, at_once);
-          for (const std::int32_t rows : {1, 3, 8, 9, 70, 500}) {
+          for (const std::int32_t rows : {1, 3, 8, 9, 20, 32, 33, 70, 500}) {
             auto some = product(*backend, m, x, rows, use, at_once);
             ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin()))
                 << out << "x" << in << ", " << rows << " rows, epilogue " << static_cast<int>(use)

@@ -94,10 +94,11 @@ class Browser:
         elif method == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
 
-    def open(self, path):
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+    def open(self, path, ready="yes"):
+        """`ready`: what the page says of itself once it is; empty for one that says nothing."""
+        self.call("Page.navigate", url=path if "://" in path else "file://" + os.path.abspath(path))
         end = time.monotonic() + 30
-        while self.run("document.readyState + (document.body && document.body.dataset.ready || '')") != "completeyes":
+        while self.run("document.readyState + (document.body && document.body.dataset.ready || '')") != "complete" + ready:
             if time.monotonic() > end:
                 raise RuntimeError(f"the page was not ready: {self.problems}")
             time.sleep(0.05)

@@ -259,7 +259,9 @@ void test_cancel(void) {
   toto_forecaster_free(forecaster);
 }
 
-static void keep_line(void* user, const char* line) { snprintf(user, 256, "%s", line); }
+static void keep_plan_line(void* user, const char* line) {
+  if (strstr(line, "plan built") != NULL) snprintf(user, 256, "%s", line);
+}
 
 void test_messages(void) {
   toto_error* caught = NULL;
@@ -269,11 +271,11 @@ void test_messages(void) {
   toto_forecast* forecast = NULL;
   const toto_series series = wave_series("a", 0);
   char line[256] = "";
-  options.plan_log = keep_line;
+  options.plan_log = keep_plan_line;
   options.user = line;
   CHECK_OK(toto_forecaster_new(model, &options, &forecaster, &caught));
   CHECK_OK(toto_forecaster_forecast(forecaster, &series, 1, NULL, &forecast, &caught));
-  CHECK(strstr(line, "plan") != NULL);
+  CHECK(line[0] != 0);
   toto_forecast_free(forecast);
   toto_forecaster_free(forecaster);
   toto_model_free(model);

@@ -118,7 +118,7 @@ TEST_F(Backtest, SummaryAndPageHoldTogether) {
   ASSERT_EQ(backtest({"--out", "a", "--transform", "pct"}).status, 0);
   const nlohmann::json summary = json("a/summary.json");
   EXPECT_EQ(summary.at("symbols").size(), 2U);
-  EXPECT_EQ(summary.at("symbols")[0].at("parameters").at("input_scale"), 100);
+  EXPECT_EQ(summary.at("symbols")[0].at("parameters").at("input_scale"), "automatic");
   EXPECT_GT(summary.at("input_scale_effect").at("contexts"), 0);
   EXPECT_EQ(summary.at("metrics")[0].at("forecaster"), "toto");
   EXPECT_TRUE(summary.at("metrics")[0].at("against").contains("drift"));
@@ -355,7 +355,7 @@ TEST_F(Backtest, TuneWritesAFileThatForecastAndBacktestRead) {
   with.insert(with.end(), {"--parameters", "q.json"});
   const Result next = run(with);
   ASSERT_EQ(next.status, 0) << next.err;
-  EXPECT_TRUE(next.out.starts_with("unique_id,ds,point,mean,q0.1"));
+  EXPECT_TRUE(next.out.starts_with("unique_id,Date,point,mean,q0.1"));
   EXPECT_THAT(next.err, testing::HasSubstr("q.json has no parameters for series \"BB\""));
   // BB is forecast as it is without the file, and has no point.
   const std::string without = run(plain).out;
@@ -395,6 +395,20 @@ TEST_F(Backtest, TuneWritesAFileThatForecastAndBacktestRead) {
   std::vector<std::string> second = both;
   second.erase(second.begin() + 1);
   EXPECT_EQ(row(run(second).out, "BB"), row(batch.out, "BB"));
+}
+
+TEST_F(Backtest, TuneNamesNoFileThatItDoesNotWrite) {
+  for (const char* name : {"bars/AA.csv", "bars/BB.csv"}) {
+    const std::string text = read_file(path(name));
+    write(name, text + text.substr(text.rfind('\n', text.size() - 2) + 1));  // its last row twice
+  }
+  const Result tuned =
+      run({"tune", "bars", "--model", tiny_model(), "--contexts", "32", "--transforms", "none",
+           "--aggregates", "median,mean", "--samples", "16", "--validation-windows", "12",
+           "--test-windows", "12", "--horizon", "4"});
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  EXPECT_THAT(tuned.err, testing::HasSubstr("(and 1 symbols more)"));
+  EXPECT_EQ((tuned.err + tuned.out).find("summary.json"), std::string::npos);
 }
 
 TEST_F(Backtest, TuneRefusesWhatItCannotDo) {

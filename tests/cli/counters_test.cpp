@@ -31,6 +31,7 @@ TEST_F(CountersFlag, AddsAMemberToJsonAndALine) {
   EXPECT_EQ(result["counters"]["host_reads"], 0);
   EXPECT_EQ(result["counters"]["graph_fallbacks"], 0);
   EXPECT_GT(result["counters"]["operations"], 0);
+  EXPECT_THAT(forecast({"--json", "--counters", "-q"}).err, HasSubstr("toto: 1 forecast of 2"));
   result.erase("counters");
   EXPECT_EQ(result, json::parse(plain.out));
   EXPECT_EQ(plain.out, forecast({"--json"}).out);  // without them the bytes stay the same
@@ -92,6 +93,9 @@ TEST_F(CountersFlag, TheResultSaysHowItWasComputed) {
   EXPECT_NE(result["isa"], "");
   EXPECT_EQ(result["version"], TOTO_VERSION);
   EXPECT_EQ(result["weights"].get<std::string>().size(), 64U);
+  EXPECT_FALSE(result.contains("kv_cache"));  // that of the mode
+  const json apart = json::parse(forecast({"--json", "--kv-cache", "private"}).out);
+  EXPECT_EQ(apart["kv_cache"], "private");
   const Result logged = forecast({"--output", "-", "--log", "device"});
   EXPECT_THAT(logged.err, HasSubstr("toto: model loaded: "));
   EXPECT_THAT(logged.err, HasSubstr("reduce-overhead, float32 on cpu ("));
@@ -106,7 +110,7 @@ TEST_F(CountersFlag, ATraceSaysWhereTheTimeGoes) {
   std::map<std::string, json> spans;
   for (const json& event : trace["traceEvents"]) spans.emplace(event["name"], event);
   for (const char* stage : {"read", "load", "plan", "forecast", "prepare", "prefill", "decode",
-                            "statistics", "write"}) {
+                            "statistics", "write", "linear", "time_attention"}) {
     EXPECT_TRUE(spans.contains(stage)) << stage;
   }
   EXPECT_GE(spans["prefill"]["ts"].get<double>(), spans["forecast"]["ts"].get<double>());

@@ -76,6 +76,16 @@ TEST_F(Csv, MissingValuesAreMissing) {
   EXPECT_EQ(result.status, 0) << result.err;
 }
 
+TEST_F(Csv, FurtherWordsForMissingAreToldInAnyCommand) {
+  const std::string text = then("2024-03-05,na2,2\n2024-03-06,-9999.0,2\n2024-03-07,3,2\n");
+  const Result told = forecast(text, {"--missing-values", "-9999,NA2"});
+  EXPECT_EQ(told.status, 0) << told.err;
+  const Result untold = forecast(text);
+  EXPECT_EQ(untold.status, 65);
+  EXPECT_THAT(untold.err, testing::HasSubstr("--missing-values"));
+  EXPECT_EQ(forecast(text, {"--missing-values=,"}).status, 2);
+}
+
 TEST_F(Csv, ByteOrderMarkAndCarriageReturns) {
   std::string table = "\xEF\xBB\xBF";
   for (const char c : two_columns()) table += c == '\n' ? std::string("\r\n") : std::string(1, c);
@@ -110,7 +120,7 @@ TEST_F(Csv, TooFewObservationsFailThatSeriesOnly) {
   for (int day = 1; day <= 20; ++day) {
     const std::string date = "2024-01-" + std::string(day < 10 ? "0" : "") + std::to_string(day);
     table += "good," + date + "," + std::to_string(day % 7) + "\n";
-    if (day <= 3) table += "short," + date + ",1\n";
+    if (day <= 2) table += "short," + date + ",1\n";
     table += "never," + date + ",\n";
   }
   const Result result = forecast(table);

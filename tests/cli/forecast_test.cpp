@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -68,7 +70,7 @@ TEST_F(Forecast, MoreSamplesLeaveTheFirstOnesAlone) {
   };
   const std::vector<std::string> few = trajectories("64");
   const std::vector<std::string> many = trajectories("256");
-  ASSERT_EQ(few.front(), "unique_id,ds,sample,value");
+  ASSERT_EQ(few.front(), "unique_id,date,sample,value");
   ASSERT_EQ(few.size(), 1U + 2 * 64 * 20);
   ASSERT_EQ(many.size(), 1U + 2 * 256 * 20);
   std::vector<std::string> first = {many.front()};
@@ -99,14 +101,14 @@ TEST_F(Forecast, BandsOfAPlotLeaveTheNumbersAlone) {
   std::vector<std::string> with_plot = flags;
   with_plot.insert(with_plot.end(), {"--plot", "a.html"});
   EXPECT_EQ(forecast(with_plot).out, expected);
-  EXPECT_EQ(lines(expected).front(), "unique_id,ds,mean,q0.2,q0.8");
+  EXPECT_EQ(lines(expected).front(), "unique_id,date,mean,q0.2,q0.8");
 }
 
 TEST_F(Forecast, LevelsAreDoublesFromFlagToColumn) {
   const Result result =
       forecast({"--horizon", "3", "--quantiles", "0.0005,0.999999,0.99999999", "--output", "-"});
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(lines(result.out).front(), "unique_id,ds,mean,q0.0005,q0.999999,q0.99999999");
+  EXPECT_EQ(lines(result.out).front(), "unique_id,date,mean,q0.0005,q0.999999,q0.99999999");
 }
 
 TEST_F(Forecast, StandardInputAndOutputCompose) {
@@ -214,6 +216,83 @@ TEST_F(Forecast, InterruptEndsALongRunWithoutAFile) {
   EXPECT_THAT(result.err, testing::HasSubstr("toto: [interrupted] "));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(5));
   EXPECT_EQ(listing(), std::vector<std::string>{"pipe.csv"});
+}
+
+/// Daily values with an effect of +80 on every tenth day or so, and a table of those days.
+class Covariates : public Program {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    std::string sales = "ds,sales\n";
+    std::string days = "ds,holiday\n";
+    for (int t = 0; t < 300; ++t) {
+      const int holiday = t * 7919 % 97 < 10 ? 1 : 0;
+      const double y = 150 + 5 * (t % 7) + 80 * holiday + t * 131 % 17 * 0.3;
+      const std::string day = std::to_string(1000 + t);
+      if (t < 260) sales += day + "," + std::to_string(y) + "\n";
+      days += day + "," + std::to_string(holiday) + "\n";
+      if (t >= 260 && t < 268) future_.push_back(holiday);
+    }
+    write("sales.csv", sales);
+    write("days.csv", days);
+  }
+  /// The medians of eight steps.
+  std::vector<double> medians(std::vector<std::string> more) {
+    std::vector<std::string> command = {"forecast", "sales.csv", "--horizon", "8", "--json", "-q"};
+    command.insert(command.end(), more.begin(), more.end());
+    last_ = run(command);
+    EXPECT_EQ(last_.status, 0) << last_.err;
+    return nlohmann::json::parse(last_.out)["series"][0]["variates"][0]["median"];
+  }
+  std::vector<int> future_;
+  Result last_;
+};
+
+TEST_F(Covariates, MoveTheForecastOfAnyModel) {
+  const std::vector<double> with = medians({"--future", "days.csv"});
+  EXPECT_THAT(last_.err, ::testing::HasSubstr("toto-nano was not trained with covariates"));
+  const std::vector<double> without = medians({});
+  int holidays = 0;
+  for (std::size_t h = 0; h < 8; ++h) {
+    holidays += future_[h];
+    const double gain = with[h] - without[h];
+    EXPECT_TRUE(future_[h] == 1 ? gain > 50 : gain < 20) << h << ": " << gain;
+  }
+  EXPECT_GE(holidays, 1);
+  EXPECT_EQ(medians({"--future", "days.csv", "--covariates", "regress"}), with);
+  EXPECT_THAT(last_.err, ::testing::Not(::testing::HasSubstr("not trained")));
+}
+
+TEST_F(Covariates, KeepTheBoundsOfTheSum) {
+  const std::vector<double> free = medians({"--future", "days.csv"});
+  const double highest = std::ranges::max(free);
+  const double bound = (highest + std::ranges::min(free)) / 2;
+  const std::vector<double> kept =
+      medians({"--future", "days.csv", "--max", std::to_string(bound)});
+  for (std::size_t h = 0; h < 8; ++h) EXPECT_NEAR(kept[h], std::min(free[h], bound), 1e-3) << h;
+  const std::vector<double> whole = medians({"--future", "days.csv", "--integer"});
+  for (std::size_t h = 0; h < 8; ++h) EXPECT_EQ(whole[h], std::nearbyint(free[h])) << h;
+}
+
+TEST_F(Covariates, ThatTheModelHardlyNoticesAreToldOf) {
+  const std::vector<double> with = medians({"--future", "days.csv", "--covariates", "model"});
+  EXPECT_THAT(last_.err, ::testing::HasSubstr("hardly notices them"));
+  const std::vector<double> without = medians({});
+  for (std::size_t h = 0; h < 8; ++h) EXPECT_NEAR(with[h], without[h], 20);
+}
+
+TEST_F(Covariates, AreMeasuredByABacktest) {
+  const Result result = run({"backtest", "sales.csv", "--future", "days.csv", "--horizon", "7",
+                             "--windows", "12", "--out", "o", "--no-cache"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, ::testing::HasSubstr("covariates: MAE"));
+  const nlohmann::json summary = nlohmann::json::parse(read_file(path("o/summary.json")));
+  ASSERT_EQ(summary["covariates"].size(), 1U);
+  EXPECT_LT(summary["covariates"][0]["ratio"], 0.5);
+  const Result returns = run({"backtest", "sales.csv", "--future", "days.csv", "--transform", "pct",
+                              "--out", "o", "--no-cache"});
+  EXPECT_EQ(returns.status, 2);
+  EXPECT_THAT(returns.err, ::testing::HasSubstr("[conflicting_flags]"));
 }
 
 }  // namespace

@@ -81,7 +81,8 @@ TEST_F(Hostile, OneSeriesWithoutAFutureCostsNoOtherOne) {
     text += "late," + date(9999, 10, i) + ",1" + std::to_string(i % 7) + "\n";
   }
   write("in.csv", text);
-  const Result result = shell(toto("forecast in.csv --horizon 64 --output y.csv" + with_model()));
+  const Result result =
+      shell(toto("forecast in.csv --horizon 64 -q --output y.csv" + with_model()));
   expect_failure(result, 65, "timestamp_overflow");
   EXPECT_THAT(read_file(path("y.csv")), HasSubstr("near,"));
 }

@@ -82,5 +82,13 @@ TEST_F(HubCache, Bench) {
   EXPECT_EQ(out["rows"].size(), 1U);
 }
 
+// Memory is measured in another process, which must find the model too.
+TEST_F(HubCache, BenchOfACacheThatAFlagNames) {
+  const Result result = run({"bench", "1x1x64x16", "--runs", "1", "--mode", "default", "--json",
+                             "--model", kId, "--hub-cache", path("hub")});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(json::parse(result.out)["model"], kId);
+}
+
 }  // namespace
 }  // namespace toto::test

@@ -50,6 +50,24 @@ TEST_F(Inspect, WritesOneDocument) {
   EXPECT_EQ(files[1]["error"]["code"], "not_a_number");
 }
 
+TEST_F(Inspect, ShowsSeriesInRows) {
+  write("rows.csv", "Page,2015-07-01,2015-07-02,2015-07-03\nfirst,18,11,5\nsecond,1,,3\n");
+  const Result result = run({"inspect", "rows.csv"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  for (const char* part :
+       {"layout     rows\n", "names of columns, YYYY-MM-DD", "3 columns, 2015-07-01 to 2015-07-03",
+        "id         Page",
+        "second: 3 steps from 2015-07-01 to 2015-07-03, 1 day, 1 to 3, 1 missing"}) {
+    EXPECT_THAT(result.out, HasSubstr(part));
+  }
+  write("unclear.csv", "V1,V2,V3,V4\na,1,2,3\nb,4,5,6\nc,7,8,9\n");
+  const Result unclear = run({"inspect", "unclear.csv"});
+  EXPECT_EQ(unclear.status, 65);
+  EXPECT_THAT(unclear.err, HasSubstr("[ambiguous_layout]"));
+  EXPECT_THAT(unclear.err, HasSubstr("--layout rows"));
+  EXPECT_THAT(run({"inspect", "unclear.csv", "--layout", "rows"}).out, HasSubstr("3 series"));
+}
+
 TEST_F(Inspect, ReadsFolders) {
   write("data/a.csv", "date,y\n2024-01-01,1\n2024-01-02,2\n");
   write("data/b.jsonl", "{\"ts\":\"2024-01-01\",\"v\":1}\n{\"ts\":\"2024-01-02\",\"v\":2}\n");

@@ -53,7 +53,10 @@ TEST_F(SettingsCommand, ConfigSaysWhereValuesComeFrom) {
   EXPECT_EQ(settings["max-plans"], setting("9", "environment TOTO_MAX_PLANS"));
   settings = config({"--mode", "max-autotune"}, {{"TOTO_DISABLE_COMPILE", "1"}});
   EXPECT_EQ(settings["mode"], setting("eager", "environment TOTO_DISABLE_COMPILE"));
+  EXPECT_EQ(settings["kv-cache"], setting("private", "environment TOTO_DISABLE_COMPILE"));
   EXPECT_EQ(settings["presets"]["validation"]["mode"], "eager");
+  settings = config({"--mode", "eager"}, {});
+  EXPECT_EQ(settings["kv-cache"], setting("private", "built-in (of the mode)"));
 }
 
 TEST_F(SettingsCommand, ConfigAsATable) {
@@ -158,6 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Malformed{"Mode", {"--mode", "fast"}, {}, 2, "unknown_mode", "reduce-overhead"},
         Malformed{"EmptyMode", {"--mode", ""}, {}, 2, "unknown_mode", "reduce-overhead"},
+        Malformed{"KvCache", {"--kv-cache", "off"}, {}, 2, "unknown_kv_cache", "private"},
         Malformed{"Device", {"--device", "tpu"}, {}, 2, "unknown_device", "cpu, cuda, auto"},
         Malformed{"Type", {"--dtype", "int3"}, {}, 2, "unknown_dtype", "bfloat16"},
         Malformed{"Threads", {"--threads", "0"}, {}, 2, "invalid_threads", "--threads"},
@@ -183,6 +187,7 @@ TEST_F(SettingsCommand, EveryVariableThatIsReadIsKnown) {
                            {{"TOTO_DISABLE_COMPILE", "0"},
                             {"TOTO_COMPILE", "1"},
                             {"TOTO_COMPILE_MODE", "default"},
+                            {"TOTO_KV_CACHE", "shared"},
                             {"TOTO_COMPILE_BACKEND", "cpu"},
                             {"TOTO_PLAN_CACHE_DIR", path("p")},
                             {"TOTO_MAX_PLANS", "2"},

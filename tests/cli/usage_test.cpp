@@ -60,10 +60,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"UnknownDevice", "unknown_device", {"--device", "tpu"}, "cuda"},
         Case{"UnknownBackend", "unknown_backend", {"--backend", "magic"}, "reference"},
         Case{"UnknownType", "unknown_dtype", {"--precision", "float8"}, "bfloat16"},
+        Case{"Int8OfTheReference",
+             "unsupported_precision",
+             {"--backend", "reference", "--dtype", "int8"},
+             "int8"},
         Case{"UnknownMode", "unknown_mode", {"--mode", "fast"}, "reduce-overhead"},
         Case{"UnknownMissing", "invalid_choice", {"--missing", "guess"}, "ffill, linear"},
         Case{"UnknownAlign", "invalid_choice", {"--align", "left"}, "pad, trim"},
         Case{"UnknownQuantilesFrom", "invalid_choice", {"--quantiles-from", "air"}, "samples"},
+        Case{"UnknownTails", "invalid_choice", {"--tails", "fat"}, "clamp, exponential"},
         Case{"UnknownLayout", "invalid_choice", {"--layout", "square"}, "wide, long, bars"},
         Case{"MeanAndSamples", "usage", {"--mean", "--samples", "3"}},
         Case{"OutputSuffix", "unknown_suffix", {"--output", "out.xlsx"}, ".json"},
@@ -125,7 +130,7 @@ TEST_F(Usage, EveryCommandHasHelpWithExamples) {
 }
 
 TEST_F(Usage, UnknownVariableNamesTheClosestKnownOne) {
-  Invocation invocation{forecast({"--output", "-"}), "", {{"TOTO_SEEED", "7"}}, ""};
+  Invocation invocation{forecast({"--output", "-", "--clamp", "0"}), "", {{"TOTO_SEEED", "7"}}, ""};
   const Result result = run(invocation);
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.err, testing::HasSubstr("TOTO_SEEED"));

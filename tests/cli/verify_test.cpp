@@ -297,7 +297,8 @@ TEST_F(Verify, ATypeInForceIsHeldToItsBounds) {
   };
   for (const Held& held : {Held{"tf32", "reduce-overhead", 1e-6, "absolute criterion"},
                            Held{"float32", "eager", 1e-6, "absolute criterion"},
-                           Held{"bfloat16", "eager", 0.01, "documented bound of bfloat16"}}) {
+                           Held{"bfloat16", "eager", 0.01, "documented bound of bfloat16"},
+                           Held{"int8", "eager", 0.03, "documented bound of int8"}}) {
     const Result result = verify({"--precision", held.type, "--mode", held.mode, "--only",
                                   "accuracy: " + held.mode + " " + held.type, "--json"});
     const json checks = json::parse(result.out)["checks"];

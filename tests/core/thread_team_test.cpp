@@ -160,6 +160,7 @@ TEST(CpuInfo, FeaturesInclude) {
   EXPECT_TRUE(f.sse4 || !f.avx2);
   EXPECT_TRUE(f.avx2 || !f.avx512);
   EXPECT_TRUE(f.avx512 || !f.avx512_bf16);
+  EXPECT_TRUE(f.avx512_bf16 || !f.amx_bf16);
   EXPECT_GE(available_cores(), 1);
 }
 

@@ -33,6 +33,18 @@ TEST(Columns, WideTakesEveryColumnOfNumbers) {
   EXPECT_TRUE(data.series[0].group.empty());
 }
 
+TEST(Columns, RatesOfExchangeAreNoMonths) {
+  // January of 4976 and December of 2012, if these were dates.
+  const Dataset data =
+      read_rows("ds,eurusd,usdsek", "2020-01-01,1.4976,12.2012", "2020-01-02,1.5925,11.2012");
+  EXPECT_THAT(ids_of(data), ElementsAre("eurusd", "usdsek"));
+  EXPECT_THAT(data.series[0].values, ElementsAre(1.4976F, 1.5925F));
+  // Written as months are, they are months.
+  const Dataset months = read("begins,y\n09.2019,1\n10.2019,2\n11.2019,3\n12.2019,4\n");
+  EXPECT_THAT(ids_of(months), ElementsAre("y"));
+  EXPECT_THAT(months.series[0].style.pattern, "%m.%Y");
+}
+
 TEST(Columns, WideKeepsIdsWhateverElseIsInTheTable) {
   EXPECT_THAT(ids_of(read_rows("ds,y", "1,1", "2,2")), ElementsAre("y"));
   EXPECT_THAT(ids_of(read_rows("ds,y,z", "1,1,1", "2,2,2")), ElementsAre("y", "z"));

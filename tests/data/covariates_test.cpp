@@ -198,6 +198,26 @@ TEST(Covariates, AFewYearsMayBeAnIndex) {
   EXPECT_THAT(years.series[0].values, ElementsAre(1, 1, 6, 7));
 }
 
+// The table of values is moved to whole minutes, and so is this one.
+TEST(Covariates, AreMovedToTheGridOfTheSteps) {
+  CsvOptions options;
+  options.freq = "5min";
+  std::string main = "ds,y\n";
+  std::string future = "ds,u\n";
+  for (int i = 0; i < 12; ++i) {
+    const std::string time = "2024-01-01 00:" + std::string(i < 2 ? "0" : "") +
+                             std::to_string(5 * i) + ":0" + std::to_string(i % 3) + ",";
+    if (i < 10) main += time + "1\n";
+    future += time + std::to_string(i) + "\n";
+  }
+  const CovariateTable covariates = table(future, options);
+  options.covariates = covariates.columns;
+  Dataset data = read(main, options);
+  add_future(data, covariates, 2, 0);
+  ASSERT_EQ(data.series.size(), 1U);
+  EXPECT_THAT(data.series[0].future_covariates, ElementsAre(10, 11));
+}
+
 TEST(Covariates, RefuseWhatCannotBeMeant) {
   const CovariateTable covariates = table("ds,y\n3,1\n");
   Dataset data = read("ds,y\n1,1\n2,1\n");

@@ -120,6 +120,27 @@ TEST(Output, CsvOfSeveralVariates) {
             "table,load,10,1,506\ntable,load,15,1,507\n");
 }
 
+/// What is a difference from an offset is written as their sum; a deviation is none.
+TEST(Output, AnOffsetIsAddedWithTheDigitsOfTheDifference) {
+  Written out = two_variates();
+  out.series.front().value_offsets = {1e7, 0};
+  for (float& x : out.forecasts.front().mean) x += 0.3F;
+  out.forecasts.front().quantiles.front() = kNaN;
+  EXPECT_EQ(out.csv(),
+            "unique_id,variate,ds,mean,q0.1,q0.5,q0.975\n"
+            "table,temp,10,10000100.3,,10000404,10000408\n"
+            "table,temp,15,10000101.3,10000401,10000405,10000409\n"
+            "table,load,10,102.3,402,406,410\n"
+            "table,load,15,103.3,403,407,411\n");
+  EXPECT_THAT(out.samples(), testing::HasSubstr("table,temp,10,0,10000500\n"));
+  EXPECT_THAT(out.samples(), testing::HasSubstr("table,load,10,0,502\n"));
+  out.forecasts.front().applied.input_scale = {1, 1};
+  const auto series = nlohmann::json::parse(out.json())["series"][0];
+  EXPECT_EQ(series["value_offset"], (nlohmann::json{1e7, 0.0}));
+  EXPECT_EQ(series["variates"][0]["mean"], (nlohmann::json{10000100.3, 10000101.3}));
+  EXPECT_EQ(series["variates"][0]["std"][0], 300);
+}
+
 TEST(Output, CovariatesAreNotWritten) {
   Written out;
   CsvOptions options;

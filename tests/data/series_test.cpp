@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From rows to series: gaps, missing values, the cut of the context, series that fail alone.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "read.h"
@@ -159,10 +160,16 @@ TEST(Series, OneRowHasNoStep) {
   EXPECT_THAT(data.series, IsEmpty());
 }
 
-TEST(Series, AllThatIsObservedMayLieBeforeTheContext) {
-  const Dataset data = read("ds,y\n1,1\n2,2\n3,\n4,\n", with(Missing::ffill, 2));
-  ASSERT_EQ(data.errors.size(), 1U);
-  EXPECT_EQ(data.errors[0].error.code(), "no_observations");
+TEST(Series, TheContextEndsWithAnObservation) {
+  const Dataset data = read("ds,a,b\n1,1,4\n2,2,5\n3,3,6\n4,,7\n5,,\n", with(Missing::ffill, 2));
+  ASSERT_EQ(data.series.size(), 2U);
+  EXPECT_THAT(data.series[0].values, ElementsAre(2, 3, 3, 3));
+  EXPECT_THAT(data.series[0].mask, ElementsAre(1, 1, 0, 0));
+  EXPECT_THAT(data.series[0].times, ElementsAre(2, 3, 4, 5));
+  EXPECT_EQ(data.series[0].cut, 1U);
+  EXPECT_THAT(data.series[1].values, ElementsAre(6, 7, 7));
+  EXPECT_EQ(data.series[1].cut, 2U);
+  EXPECT_THAT(future_times(data.series[0], 1), ElementsAre(6));
 }
 
 TEST(Series, AJointSeriesNeedsEveryVariate) {
@@ -199,6 +206,21 @@ TEST(Series, TheEngineSeesTheSeries) {
   EXPECT_EQ(view.exogenous, 0U);
   EXPECT_TRUE(view.groups.empty());
   EXPECT_TRUE(view.future_exogenous.empty());
+}
+
+TEST(Series, WhatFloat32CannotTellApartIsSaid) {
+  std::string high = "ds,y\n", low = high, same = high;
+  for (int i = 0; i < 40; ++i) {
+    const double wave = 0.25 * (i % 5);
+    high += fmt::format("{},{}\n", i, 10'000'000 + wave);
+    low += fmt::format("{},{}\n", i, 1'000 + wave + 0.1);
+    same += fmt::format("{},{}\n", i, 10'000'000.1);
+  }
+  EXPECT_THAT(read(high).warnings,
+              testing::ElementsAre(testing::HasSubstr(
+                  "\"y\" varies by 1 around 10000000.5, where float32 tells steps of 1 apart")));
+  EXPECT_THAT(read(low).warnings, testing::IsEmpty());
+  EXPECT_THAT(read(same).warnings, testing::IsEmpty());
 }
 
 }  // namespace

@@ -66,6 +66,9 @@ TEST_F(DeviceChoice, CudaDoesNotComputeWhatOnlyACpuDoes) {  // with a device and
   const Result wide = forecast({"--device", "cuda", "--precision", "float64"});
   expect_failure(wide, 2, "unsupported_precision");
   EXPECT_THAT(wide.err, HasSubstr("--device: float64"));
+  const Result whole = forecast({"--device", "cuda", "--precision", "int8"});
+  expect_failure(whole, 2, "unsupported_precision");
+  EXPECT_THAT(whole.err, HasSubstr("--device: int8"));
   const Result plain = forecast({"--device", "cuda", "--backend", "reference"});
   expect_failure(plain, 2, "conflicting_flags");
   EXPECT_THAT(plain.err, HasSubstr("--device: the reference backend"));
@@ -78,6 +81,7 @@ TEST_F(DeviceChoice, CudaDoesNotComputeWhatOnlyACpuDoes) {  // with a device and
 TEST_F(DeviceChoice, AutoLeavesToTheCpuWhatOnlyACpuDoes) {
   for (const auto& [flag, word, why] :
        {std::tuple{"--precision", "float64", "float64 is computed on a CPU only"},
+        {"--precision", "int8", "int8 is computed on a CPU only"},
         {"--backend", "reference", "the reference backend computes on a CPU only"}}) {
     const Result automatic = forecast({"--device", "auto", flag, word});
     EXPECT_EQ(automatic.status, 0) << automatic.err;

@@ -36,7 +36,7 @@ void expect_same(const Forecast& a, const Forecast& b) {
   EXPECT_EQ(a.id, b.id);
   EXPECT_EQ(a.mean, b.mean);
   EXPECT_EQ(a.median, b.median);
-  EXPECT_EQ(a.std, b.std);
+  EXPECT_EQ(test::bits_of(a.std), test::bits_of(b.std));  // may be NaN
   EXPECT_EQ(a.quantiles, b.quantiles);
   EXPECT_EQ(a.samples, b.samples);
 }
@@ -78,7 +78,8 @@ TEST_P(ForecasterTest, ChunkingChangesNothing) {
   const std::vector<OwnedSeries> owned = {wave(0, 50, 2), wave(1, 30), wave(2, 77)};
   std::vector<Series> series;
   for (const OwnedSeries& s : owned) series.push_back(s.view());
-  const ForecastOptions options = sampled(20, 23);
+  ForecastOptions options = sampled(20, 23);
+  as_reference(options);  // as the writer below gives them
   const auto whole = run(model_, owned, options);
   for (const std::int64_t rows : {1, 40, 200}) {
     std::vector<Forecast> out(series.size());
@@ -260,6 +261,10 @@ TEST_P(ForecasterTest, ErrorsHaveCodes) {
   s.exogenous = 1;
   s.future = {1, 2, 3};
   expect(s, {}, "invalid_series", ExitStatus::bad_data);
+  s.future.assign(ForecastOptions().horizon, 1.0F);
+  s.future_mask.assign(s.future.size(), 1);
+  s.future_mask.back() = 0;
+  expect(s, {}, "missing_covariate", ExitStatus::bad_data);
   const auto two = [&] { run(model_, {wave(0, 20), wave(0, 20)}, {}); };
   EXPECT_THROW(two(), Error);
 }

@@ -103,5 +103,23 @@ TEST(Log, EveryTopicAndSeverityHasAWord) {
   EXPECT_EQ(word(Severity::info), "info");
 }
 
+TEST(Log, EveryAllocationOfWorkingMemoryIsTold) {
+  std::vector<KeptEvent> events;
+  ForecasterOptions options;
+  options.log = events_into(events);
+  Forecaster forecaster(test::make_model(test::spec_config()), options);
+  const auto grown = [&] {
+    return static_cast<std::uint64_t>(
+        std::ranges::count(events, std::string("memory_grown"), &KeptEvent::code));
+  };
+  for (const std::size_t steps : {64, 64, 1024, 512, 4096, 64}) {
+    const std::vector<test::OwnedSeries> owned = {test::wave(1, steps)};
+    (void)forecaster.forecast(test::views(owned), {});
+    EXPECT_EQ(grown(), forecaster.counters().allocations) << steps;
+  }
+  EXPECT_GT(grown(), 2U);
+  expect(events, "memory_grown", Topic::memory, Severity::info);
+}
+
 }  // namespace
 }  // namespace toto

@@ -63,5 +63,21 @@ TEST(Prepare, RefusesCovariatesThatAreNotFinite) {
   }
 }
 
+TEST(Prepare, AMaskOfTheFutureHasItsSize) {
+  OwnedSeries s = wave(0, 20, 2);
+  s.exogenous = 1;
+  s.future.assign(8, 1);
+  s.future_mask.assign(8, 0);
+  EXPECT_EQ(complaint(s), "");
+  s.future_mask.pop_back();
+  try {
+    check_series(s.view(), 16, Align::pad, 8);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "invalid_series");
+    EXPECT_NE(std::string(e.what()).find("expected a mask of 8"), std::string::npos) << e.what();
+  }
+}
+
 }  // namespace
 }  // namespace toto

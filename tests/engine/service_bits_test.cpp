@@ -244,9 +244,11 @@ TEST(ServiceBits, AfterWarmUpTheBackendAllocatesNothing) {
       std::make_shared<test::FaultyBackend>(make_reference_backend_f32(), faults)));
   Service service(model);
   const auto owned = test::wave(1, 60);
-  (void)service.forecast({owned.view(), {}});
+  ForecastOptions options;
+  options.num_samples = 16;
+  (void)service.forecast({owned.view(), options});
   const int before = allocations;
-  for (int i = 0; i < 20; ++i) (void)service.forecast({owned.view(), {}});
+  for (int i = 0; i < 20; ++i) (void)service.forecast({owned.view(), options});
   EXPECT_EQ(allocations, before);
 }
 

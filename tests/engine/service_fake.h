@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -50,9 +51,10 @@ struct FakeLog {
     batches.push_back(std::move(batch));
     grown.notify_all();
   }
-  void wait_for(std::size_t count) {
+  /// Whether there are so many, after a minute at most.
+  bool wait_for(std::size_t count) {
     std::unique_lock lock(mutex);
-    grown.wait(lock, [&] { return batches.size() >= count; });
+    return grown.wait_for(lock, std::chrono::minutes(1), [&] { return batches.size() >= count; });
   }
   std::vector<Batch> all() {
     const std::scoped_lock lock(mutex);
@@ -65,10 +67,11 @@ struct FakeLog {
 class FakeRunner final : public Runner {
  public:
   using OnRun = std::function<void(std::span<const Request* const>, const StopCheck&)>;
-  FakeRunner(std::string name, FakeLog& log, OnRun on_run = {})
-      : name_(std::move(name)), log_(log), on_run_(std::move(on_run)) {}
+  FakeRunner(std::string name, FakeLog& log, OnRun on_run = {}, bool gpu = false)
+      : name_(std::move(name)), log_(log), on_run_(std::move(on_run)), gpu_(gpu) {}
 
   [[nodiscard]] std::string_view device() const override { return name_; }
+  [[nodiscard]] bool on_device() const override { return gpu_; }
   void check(const Request& request) const override {
     if (request.options.horizon == 0) throw Error(ExitStatus::usage, "invalid_horizon", "zero");
   }
@@ -94,6 +97,7 @@ class FakeRunner final : public Runner {
   std::string name_;
   FakeLog& log_;
   OnRun on_run_;
+  bool gpu_;
 };
 
 inline Request fake_request(std::string_view id, std::size_t cost = 1, int priority = 0,
@@ -108,10 +112,10 @@ inline Request fake_request(std::string_view id, std::size_t cost = 1, int prior
 
 inline Service fake_service(FakeLog& log, std::size_t devices = 1,
                             const FakeRunner::OnRun& on_run = {},
-                            const ServiceOptions& options = {}) {
+                            const ServiceOptions& options = {}, bool gpus = false) {
   std::vector<std::unique_ptr<Runner>> runners;
   for (std::size_t i = 0; i < devices; ++i) {
-    runners.push_back(std::make_unique<FakeRunner>("fake:" + std::to_string(i), log, on_run));
+    runners.push_back(std::make_unique<FakeRunner>("fake:" + std::to_string(i), log, on_run, gpus));
   }
   return make_service(std::move(runners), options);
 }
@@ -132,7 +136,7 @@ struct PluggedService {
             },
             options)),
         plug(service.submit(fake_request("plug"))) {
-    log.wait_for(1);
+    EXPECT_TRUE(log.wait_for(1));
   }
   ~PluggedService() { gate.open(); }
   PluggedService(const PluggedService&) = delete;

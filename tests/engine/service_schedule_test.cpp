@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <set>
+#include <thread>
 
 #include "service_fake.h"
 
@@ -141,6 +142,61 @@ TEST(ServiceSchedule, ADeviceTakesOverWhatASlowOneCannot) {
   EXPECT_EQ(requests, 500U);
   gate.open();
   stuck.wait();
+}
+
+TEST(ServiceSchedule, AGpuComputesWhileResultsAreGivenOut) {
+  constexpr std::size_t kMany = 100;
+  FakeLog log;
+  test::Gate gate;
+  ServiceOptions options;
+  options.max_batch_requests = kMany;
+  Service service = test::fake_service(
+      log, 1, [&gate](auto, const StopCheck&) { gate.pass(); }, options, /*gpus=*/true);
+  std::vector<Future> futures;
+  futures.push_back(service.submit(fake_request("first")));
+  EXPECT_TRUE(log.wait_for(1));
+  std::atomic<int> begun_meanwhile{0};
+  for (std::size_t i = 0; i < kMany; ++i) {
+    futures.push_back(service.submit(fake_request("many"), [&](const Future&) {
+      if (log.wait_for(3)) ++begun_meanwhile;
+    }));
+  }
+  futures.push_back(service.submit(fake_request("next")));
+  gate.open();
+  EXPECT_TRUE(service.drain(std::chrono::seconds(120)));
+  EXPECT_EQ(begun_meanwhile, static_cast<int>(kMany));
+  EXPECT_THAT(log.all().back().ids, ElementsAre("next"));
+}
+
+TEST(ServiceSchedule, GpusAnswerEveryRequestOnceWhateverTheSizeOfTheMicroBatch) {
+  constexpr std::size_t kThreads = 8, kEach = 1000;
+  FakeLog log;
+  ServiceOptions options;
+  options.max_queue = kThreads * kEach;
+  Service service = test::fake_service(log, 2, {}, options, /*gpus=*/true);
+  std::atomic<std::size_t> right{0};
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        std::vector<Future> futures;
+        for (std::size_t i = 0; i < kEach; ++i) {
+          const std::size_t cost = 1 + (thread + i) % 7;
+          futures.push_back(service.submit(fake_request("x", cost, static_cast<int>(i % 3))));
+          // Now and then in small micro-batches, and with nothing to do.
+          if (i % 100 == 99) futures.back().wait();
+        }
+        for (std::size_t i = 0; i < kEach; ++i) {
+          const auto cost = static_cast<float>(1 + (thread + i) % 7);
+          if (futures[i].get().mean == std::vector<float>{cost}) ++right;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(right, kThreads * kEach);
+  const ServiceCounters c = service.counters();
+  EXPECT_EQ(c.completed, kThreads * kEach);
+  EXPECT_EQ(c.queued + c.running, 0U);
 }
 
 TEST(ServiceSchedule, CountersAddUp) {

@@ -51,6 +51,7 @@ class SpecC5 : public testing::TestWithParam<bool> {
                                            GetParam() ? Execution::eager() : Execution{}));
     const test::OwnedSeries s = input(labels);
     ForecastOptions options;
+    as_reference(options);
     options.horizon = 28;
     options.mean_only = true;
     options.decode = decode;

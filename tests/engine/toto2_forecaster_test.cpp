@@ -142,6 +142,83 @@ TEST(Toto2Forecaster, LevelsAreLinearBetweenTheQuantilesAndConstantBeyond) {
   }
 }
 
+TEST(Toto2Forecaster, TailsAreClampedOrExponential) {
+  const Model model = golden_model("toto2-tiny-uni");
+  const std::vector<OwnedSeries> series = {wave(0, 60)};
+  const Forecast knots = run(model, series, steps(20)).front();
+  ForecastOptions options = steps(20);
+  options.levels = {0.001, 0.05, 0.1, 0.25, 0.9, 0.99};
+  const Forecast clamped = run(model, series, options).front();
+  options.tails = Tails::exponential;
+  std::vector<std::string> warnings;
+  ForecasterOptions how;
+  how.log = test::warnings_into(warnings);
+  const Forecast found = run(model, series, options, how).front();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_THAT(warnings[0], testing::HasSubstr("exponential tails, an assumption"));
+  for (std::size_t t = 0; t < 20; ++t) {
+    std::vector<double> at;
+    for (std::size_t q = 0; q < 9; ++q) at.push_back(knots.quantiles[q * 20 + t]);
+    const auto near = [](double x) { return 1e-6 * (1 + std::abs(x)); };
+    for (std::size_t i = 0; i < options.levels.size(); ++i) {
+      const double e = knot_quantile(at, options.levels[i], true);
+      EXPECT_NEAR(found.quantiles[i * 20 + t], e, near(e));
+    }
+    for (std::size_t i = 1; i < options.levels.size(); ++i) {
+      EXPECT_GE(found.quantiles[i * 20 + t], found.quantiles[(i - 1) * 20 + t]);
+    }
+    for (const std::size_t inner : {2, 3, 4}) {  // and what the model does say, not a bit
+      EXPECT_EQ(found.quantiles[inner * 20 + t], clamped.quantiles[inner * 20 + t]);
+    }
+    EXPECT_EQ(found.median[t], clamped.median[t]);
+    EXPECT_LT(found.quantiles[t], clamped.quantiles[t]);
+    EXPECT_NEAR(found.mean[t], knot_mean(at, true), near(knot_mean(at, true)));
+    EXPECT_NEAR(found.std[t], std::sqrt(knot_variance(at, true)), near(found.std[t]));
+    EXPECT_GT(found.std[t], clamped.std[t]);
+  }
+  options.mean_only = true;
+  EXPECT_EQ(run(model, series, options).front().mean, found.mean);
+}
+
+// A draw between the outermost quantiles is the same with either; the others go on beyond them.
+TEST(Toto2Forecaster, TrajectoriesHaveTheTails) {
+  const Model model = golden_model("toto2-tiny-uni");
+  const std::vector<OwnedSeries> series = {wave(0, 60)};
+  constexpr std::size_t kSamples = 20'000, kSteps = 6;
+  ForecastOptions options = steps(kSteps);
+  options.levels = {0.02, 0.1, 0.5, 0.9, 0.98};
+  options.keep_samples = true;
+  options.num_samples = kSamples;
+  options.guards.clamp = 0;
+  const Forecast clamped = run(model, series, options).front();
+  options.tails = Tails::exponential;
+  const Forecast exact = run(model, series, options).front();
+  options.quantiles_from = QuantilesFrom::samples;
+  const Forecast drawn = run(model, series, options).front();
+  EXPECT_EQ(drawn.samples, exact.samples);
+  std::size_t beyond = 0;
+  for (std::size_t i = 0; i < kSamples * kSteps; ++i) {
+    const std::size_t t = i % kSteps;
+    const float low = exact.quantiles[kSteps + t], high = exact.quantiles[3 * kSteps + t];
+    const float x = exact.samples[i];
+    if (x > low && x < high) {
+      EXPECT_EQ(x, clamped.samples[i]);
+    } else {
+      ++beyond;
+      EXPECT_EQ(clamped.samples[i], x <= low ? low : high);
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(beyond), 0.2 * kSamples * kSteps, 0.01 * kSamples * kSteps);
+  for (std::size_t t = 0; t < kSteps; ++t) {
+    const double spread = exact.quantiles[4 * kSteps + t] - exact.quantiles[t];
+    for (std::size_t q = 0; q < 5; ++q) {
+      EXPECT_NEAR(drawn.quantiles[q * kSteps + t], exact.quantiles[q * kSteps + t], 0.05 * spread);
+    }
+    EXPECT_NEAR(drawn.mean[t], exact.mean[t], 0.02 * spread);
+    EXPECT_NEAR(drawn.std[t], exact.std[t], 0.03 * spread);
+  }
+}
+
 TEST(Toto2Forecaster, TrajectoriesHaveTheDistributionOfTheQuantiles) {
   const Model model = golden_model("toto2-tiny-uni");
   const std::vector<OwnedSeries> series = {wave(0, 60)};
@@ -186,6 +263,7 @@ TEST(Toto2Forecaster, ASeriesDoesNotFeelItsNeighbours) {
   options.num_samples = 4;
   for (const std::size_t block : {0, 16}) {
     options.decoding.decode_block_size = block;
+    options.tails = block == 0 ? Tails::clamp : Tails::exponential;
     const auto together = run(model, all, options);
     for (std::size_t i = 0; i < all.size(); ++i) {
       expect_same(run(model, {all[i]}, options).front(), together[i]);
@@ -242,6 +320,26 @@ TEST(Toto2Forecaster, KnownCovariatesGoInAtTheirTime) {
   }
   future[0] = 30;
   EXPECT_NE(Forecaster(model).forecast(std::span(&s, 1), steps(16)).front().median, found.median);
+}
+
+// A gap is another thing than a value. The model's own forecast of the covariate stands in it.
+TEST(Toto2Forecaster, TheFutureOfACovariateMayHaveGaps) {
+  Forecaster forecaster(golden_model("toto2-tiny-cov"));
+  OwnedSeries owned = wave(0, 40, 2);
+  owned.exogenous = 1;
+  owned.future.assign(16, 2.5F);
+  const auto run = [&] {
+    const Series s = owned.view();
+    return forecaster.forecast(std::span(&s, 1), steps(16)).front();
+  };
+  const Forecast whole = run();
+  owned.future_mask.assign(16, 1);
+  EXPECT_EQ(run().median, whole.median);
+  for (std::size_t t = 3; t < 16; t += 2) owned.future_mask[t] = 0;
+  const Forecast gaps = run();
+  EXPECT_NE(gaps.median, whole.median);
+  EXPECT_EQ(gaps.median[16 + 2], 2.5F);
+  EXPECT_NE(gaps.median[16 + 3], 2.5F);
 }
 
 TEST(Toto2Forecaster, WarmedUpItAllocatesNoWorkingMemory) {

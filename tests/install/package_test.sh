@@ -22,6 +22,10 @@ fi
 diff -r "$SOURCE/include/toto" "$prefix/include/toto" || fail "a public header is not installed"
 "$prefix/bin/toto" --version | grep -qE '^toto [0-9]+\.[0-9]+\.[0-9]+' || fail "toto --version"
 cmp "$SOURCE/models/toto-nano/model.safetensors" "$prefix/share/toto/models/toto-nano/model.safetensors"
+grep -q '^toto.-forecast .- Forecasts' "$prefix/share/man/man1/toto-forecast.1" || fail "there is no page for man"
+for file in bash-completion/completions/toto zsh/site-functions/_toto fish/vendor_completions.d/toto.fish; do
+  grep -q horizon "$prefix/share/$file" || fail "$file completes nothing"
+done
 for file in libtoto.a libtoto.so libtoto.so.0; do
   [ -e "$prefix/$LIBDIR/$file" ] || fail "$file is not installed"
 done

@@ -28,6 +28,7 @@ TEST(Settings, BuiltIn) {
   const Settings s = resolve({}, {{"HOME", "/home/ann"}});
   EXPECT_EQ(s.preset.value, std::nullopt);
   EXPECT_EQ(s.mode.value, Mode::reduce_overhead);
+  EXPECT_EQ(s.kv_cache.value, ContextCache::shared);
   EXPECT_EQ(s.device.value, Device::cpu);
   EXPECT_EQ(s.backend.value, "cpu");
   EXPECT_EQ(s.precision.value, Precision::float32);
@@ -50,6 +51,7 @@ TEST(Settings, EveryFlag) {
   SettingsFlags flags;
   flags.preset = "validation";
   flags.mode = "max-autotune";
+  flags.kv_cache = "private";
   flags.device = "auto";
   flags.backend = "reference";
   flags.precision = "bf16";
@@ -70,6 +72,7 @@ TEST(Settings, EveryFlag) {
   const Settings s = resolve(flags, variables);
   EXPECT_EQ(s.preset.value, Preset::validation);
   EXPECT_EQ(s.mode.value, Mode::max_autotune);
+  EXPECT_EQ(s.kv_cache.value, ContextCache::per_trajectory);
   EXPECT_EQ(s.device.value, Device::automatic);
   EXPECT_EQ(s.backend.value, "reference");
   EXPECT_EQ(s.precision.value, Precision::bfloat16);
@@ -90,6 +93,7 @@ TEST(Settings, EveryFlag) {
 
 TEST(Settings, EveryVariable) {
   const Settings s = resolve({}, {{"TOTO_COMPILE_MODE", "default"},
+                                  {"TOTO_KV_CACHE", "private"},
                                   {"TOTO_COMPILE_BACKEND", "cuda"},
                                   {"TOTO_PLAN_CACHE_DIR", "/plans"},
                                   {"TOTO_MAX_PLANS", "12"},
@@ -99,6 +103,8 @@ TEST(Settings, EveryVariable) {
                                   {"TOTO_LOG", "all"}});
   EXPECT_EQ(s.mode.value, Mode::planned);
   EXPECT_EQ(s.mode.origin, variable("TOTO_COMPILE_MODE"));
+  EXPECT_EQ(s.kv_cache.value, ContextCache::per_trajectory);
+  EXPECT_EQ(s.kv_cache.origin, variable("TOTO_KV_CACHE"));
   EXPECT_EQ(s.device.value, Device::cuda);
   EXPECT_EQ(s.device.origin, variable("TOTO_COMPILE_BACKEND"));
   EXPECT_EQ(s.plan_cache_dir.value, "/plans");
@@ -357,8 +363,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "--precision",
                   "",
                   "unknown_dtype",
-                  {"float8", "", "int8"},
-                  "float32, tf32, bfloat16, float64"},
+                  {"float8", "", "int4"},
+                  "float32, tf32, bfloat16, float64, int8"},
         Malformed{"Threads",
                   &Flags::threads,
                   "--threads",

@@ -22,6 +22,7 @@
 #include "backend/batch_image.h"
 #include "backend/graph_capture.h"
 #include "models/backend_choice.h"
+#include "support/capturing_ops2.h"
 #include "support/faulty_backend.h"
 
 namespace toto::test {
@@ -38,6 +39,8 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   [[nodiscard]] int stagings() const { return stagings_; }
 
   // --- the operations of the seam ---
+
+  [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
 
   void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
              ScalerState* state, const ScalerOutputs& to) const override {
@@ -101,8 +104,8 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
             float* kept, const KeptShape& room) const override {
     take([=, this] { Base::keep(now(batch), now(source), shape, y, kept, room); });
   }
-  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
-                        const void* loc, const void* scale, const Levels& levels,
+  void exact_statistics(const Batch& batch, const PatchShape& shape, const HeadResults& head,
+                        void* params, const void* loc, const void* scale, const Levels& levels,
                         float* out) const override {
     take([=, this] {
       Base::exact_statistics(now(batch), shape, head, params, loc, scale, levels, out);
@@ -184,19 +187,17 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
     capturing_ = false;
     operations_.clear();
   }
-  double replay(const Graph& graph, bool timed, std::span<const HostResult> results) override {
+  void launch(const Graph& graph, bool /*timed*/, std::span<const HostResult> results) override {
+    EXPECT_EQ(launched_, nullptr);
     if (on_replay) on_replay();
-    const auto for_each_word = [&](const auto& visit) {
-      for (const HostResult& r : results) {
-        for (std::size_t i = 0; i < r.cells * r.used; ++i) {
-          visit(r.first[i / r.used * r.stride + i % r.used]);
-        }
-      }
-    };
-    static constexpr std::uint32_t kUnwritten = 0xFFFFFFFFU;
-    for_each_word([](float& word) { word = std::bit_cast<float>(kUnwritten); });
-    for (const auto& operation : static_cast<const Operations&>(graph).all) operation();
-    for_each_word([](float word) { EXPECT_NE(std::bit_cast<std::uint32_t>(word), kUnwritten); });
+    for_each_word(results, [](float& word) { word = std::bit_cast<float>(kUnwritten); });
+    launched_ = &static_cast<const Operations&>(graph);
+  }
+  /// As late as they may be, so that whatever is read before is not there.
+  double finish(bool timed, std::span<const HostResult> results) override {
+    for (const auto& operation : std::exchange(launched_, nullptr)->all) operation();
+    for_each_word(results,
+                  [](float word) { EXPECT_NE(std::bit_cast<std::uint32_t>(word), kUnwritten); });
     return timed ? 1e-6 : 0;
   }
 
@@ -208,6 +209,15 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
     std::vector<Operation> all;
   };
   static constexpr std::align_val_t kAlignment{256};
+  static constexpr std::uint32_t kUnwritten = 0xFFFFFFFFU;
+
+  static void for_each_word(std::span<const HostResult> results, const auto& visit) {
+    for (const HostResult& r : results) {
+      for (std::size_t i = 0; i < r.cells * r.used; ++i) {
+        visit(r.first[i / r.used * r.stride + i % r.used]);
+      }
+    }
+  }
 
   static std::byte* side(std::size_t bytes) {
     auto* const memory = static_cast<std::byte*>(operator new(bytes, kAlignment));
@@ -239,7 +249,9 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
     }
   }
 
+  CapturingOps2 ops2_{*Base::ops2(), [this](Operation operation) { take(std::move(operation)); }};
   bool capturing_ = false;
+  const Operations* launched_ = nullptr;
   mutable std::vector<Operation> operations_;
   mutable std::uint64_t reads_ = 0;
   int stagings_ = 0;

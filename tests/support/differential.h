@@ -19,7 +19,7 @@ namespace toto::differential {
 inline constexpr double kUlp = 0x1p-24;  // relative error of one rounding to float32
 
 /// What a backend rounds the operands of its products to.
-enum class Rounds { nothing, to_bf16, to_tf32 };
+enum class Rounds { nothing, to_bf16, to_tf32, weights_to_int8 };
 
 struct Subject {
   Backend& backend;
@@ -245,6 +245,18 @@ inline float to_bf16_value(float x) {
   bits &= 0xFFFF0000U;
   std::memcpy(&x, &bits, sizeof bits);
   return x;
+}
+
+/// Whole numbers from -127 to 127 times the largest magnitude over 127, which float32 holds; in
+/// plain arithmetic.
+inline void to_int8_values(std::span<float> row) {
+  double largest = 0;
+  for (const float w : row) largest = std::max(largest, std::abs(static_cast<double>(w)));
+  const auto scale = static_cast<float>(largest / 127);
+  if (scale == 0) return;
+  for (float& w : row) {
+    w = static_cast<float>(std::rint(static_cast<double>(w) / scale) * scale);
+  }
 }
 
 }  // namespace toto::differential

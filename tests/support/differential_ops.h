@@ -56,6 +56,14 @@ std::vector<double> linear_bound(const LinearCase& c, double error, const Magnit
   return bound;
 }
 
+/// The weights as int8 has them.
+inline void round_to_int8(LinearCase& c) {
+  const auto in = static_cast<std::size_t>(c.in);
+  for (std::size_t o = 0; o < static_cast<std::size_t>(c.out); ++o) {
+    to_int8_values({c.weights.data() + o * in, in});
+  }
+}
+
 inline std::string check_linear(Dice& dice, const Subject& s) {
   LinearCase c{};
   c.rows = dice.integer(1, dice.coin() ? 150 : 9);
@@ -82,6 +90,7 @@ inline std::string check_linear(Dice& dice, const Subject& s) {
     for (float& w : c.weights) w = rounded(w);
     for (float& x : c.x) x = rounded(x);
   }
+  if (s.rounds == Rounds::weights_to_int8) round_to_int8(c);
   const std::vector<double> expected = linear_on(s.exact, c);
 
   const auto magnitude = [&](std::int32_t row, std::int32_t o) {
@@ -135,6 +144,8 @@ inline std::string check_norm_linear(Dice& dice, const Subject& s) {
     be.norm_linear(x.at(), gains.at(), normed.at(), m, y.at(), c.rows, c.use);
     return y.read();
   };
+  const std::vector<double> got = on(s.backend);
+  if (s.rounds == Rounds::weights_to_int8) round_to_int8(c);
   const auto expected = on(s.exact);
 
   std::vector<double> inverse;  // of the root of each row
@@ -153,12 +164,12 @@ inline std::string check_norm_linear(Dice& dice, const Subject& s) {
     return sum * inverse[row] + (c.bias.empty() ? 0 : std::abs(c.bias[o]));
   };
   // The sum and the sum of squares, a few roundings of each term, and of its two operands: by
-  // 2^-8 in bfloat16, 2^-11 in tf32.
+  // 2^-8 in bfloat16, 2^-11 in tf32. int8 weights are taken as they are rounded.
   const double operands = s.rounds == Rounds::to_bf16   ? 0x1.1p-7
                           : s.rounds == Rounds::to_tf32 ? 0x1.1p-10
                                                         : 0;
   const auto bound = linear_bound(c, (3 * c.in + 16) * kUlp + operands, magnitude, expected);
-  return compare("norm_linear", on(s.backend), expected, bound);
+  return compare("norm_linear", got, expected, bound);
 }
 
 /// What attention and rotation share: a batch, queries, keys and values, caches.

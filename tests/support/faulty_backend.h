@@ -160,12 +160,12 @@ class FaultyBackend : public Backend {
             float* kept, const KeptShape& room) const override {
     inner_->keep(batch, source, shape, y, kept, room);
   }
-  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
-                        const void* loc, const void* scale, const Levels& levels,
+  void exact_statistics(const Batch& batch, const PatchShape& shape, const HeadResults& head,
+                        void* params, const void* loc, const void* scale, const Levels& levels,
                         float* out) const override {
-    if (head != HeadOutput::parameters) {  // by way of the faults
+    if (head.output != HeadOutput::parameters) {  // by way of the faults
       distribution(params, batch.all_lanes(shape.steps), shape.components,
-                   head == HeadOutput::mixture);
+                   head.output == HeadOutput::mixture);
     }
     inner_->exact_statistics(batch, shape, HeadOutput::parameters, params, loc, scale, levels, out);
   }

@@ -71,6 +71,7 @@ struct OwnedSeries {
   std::vector<std::int32_t> groups;
   std::size_t exogenous = 0;
   std::vector<float> future;
+  std::vector<std::uint8_t> future_mask;
 
   [[nodiscard]] Series view() const {
     Series s;
@@ -82,6 +83,7 @@ struct OwnedSeries {
     s.groups = groups;
     s.exogenous = exogenous;
     s.future_exogenous = future;
+    s.future_mask = future_mask;
     return s;
   }
 };

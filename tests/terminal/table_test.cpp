@@ -117,6 +117,11 @@ TEST(Table, DrawsASparkline) {
   EXPECT_THAT(forecast_table(std::vector{s}),
               HasSubstr("ramp   \u2581\u2581\u2582\u2583\u2583\u2584\u2585\u2586 \u2192 "
                         "\u2586\u2587\u2588\u2588\n"));
+  s.history = {100.0001, 99.9998, 100.0002, 99.9999, 100.0001, 99.9999, 100.0, 100.0002};
+  s.centre = {100.0001, 100.0, 99.9999, 100.0};
+  const std::string noise = forecast_table(std::vector{s});
+  EXPECT_THAT(noise, Not(HasSubstr("\u2581")));  // noise of a millionth does not leap
+  EXPECT_THAT(noise, Not(HasSubstr("\u2588")));
   s.history.assign(8, std::nan(""));
   s.centre.assign(4, 3.0);
   EXPECT_THAT(forecast_table(std::vector{s}), HasSubstr("\u2585\u2585\u2585\u2585\n"));

@@ -57,16 +57,22 @@ struct Finding {
 struct Symbol {
   std::string name;  ///< of the id column, else the file's stem
   std::string file;
-  std::vector<std::string> targets;  ///< [V]
-  std::size_t bars = 0;              ///< T
-  std::vector<float> values;         ///< [V][T] finite; what is missing repeats the value before
-  std::vector<std::uint8_t> mask;    ///< [V][T] 1 = observed
-  std::vector<std::int64_t> times;   ///< [T] as data::TimeSeries
+  std::vector<std::string> targets;     ///< [V]
+  std::size_t bars = 0;                 ///< T
+  std::vector<float> values;            ///< [V][T] finite; what is missing repeats the value before
+  std::vector<double> value_offsets;    ///< [V] that values are differences from; empty: all 0
+  std::vector<std::uint8_t> mask;       ///< [V][T] 1 = observed
+  std::vector<std::int64_t> times;      ///< [T] as data::TimeSeries
+  std::vector<std::string> covariates;  ///< [E] known ahead; empty: none
+  std::vector<float> known;             ///< [E][T] finite
   data::TimeStyle style;
   data::Interval interval;
   TradingHours hours = TradingHours::sessions;
   std::vector<Finding> findings;
 
+  [[nodiscard]] double offset_of(std::size_t target) const {
+    return value_offsets.empty() ? 0.0 : value_offsets[target];
+  }
   [[nodiscard]] std::span<const float> values_of(std::size_t target) const {
     return std::span(values).subspan(target * bars, bars);
   }
@@ -86,6 +92,7 @@ struct MarketOptions {
   std::vector<std::string> symbols;  ///< only these; empty: all
   std::vector<std::string> targets;  ///< open, high, low, close, volume in any usual spelling, or
                                      ///< columns; empty: close, else what the layout has
+  std::string future;  ///< a table of covariates known ahead, at the times of the bars; empty: none
   data::CsvOptions table;  ///< how tables are read; joint, context and values are chosen here
 };
 
@@ -100,14 +107,16 @@ struct Parameters {
   std::size_t context = 512;  ///< bars that the model sees, at most
   std::size_t samples = 256;  ///< trajectories, where there are any
   Transform transform = Transform::none;
-  double input_scale = 0;  ///< values are multiplied by this before the model sees them, and
-                           ///< forecasts divided by it; 0: 1 for `none`, 100 for returns
+  double input_scale = 0;  ///< what the model is shown is multiplied by this, and forecasts divided
+                           ///< by it; 0: automatic, as ForecastOptions::input_scale
   std::string aggregate = "median";  ///< the point forecast, see parse_aggregate()
 
   friend bool operator==(const Parameters&, const Parameters&) = default;
 };
 
-/// The scale that 0 stands for.
+/// Whether each context has a scale of its own, found by the forecaster.
+bool has_automatic_scale(const Parameters& parameters);
+/// What is shown to the forecaster is multiplied by this: 1 where the scale is automatic.
 double input_scale(const Parameters& parameters);
 
 struct Options {
@@ -122,8 +131,11 @@ struct Options {
   bool joint = false;       ///< the targets of a symbol are variates of one series
   std::uint64_t seed = 0;
   Decode decode = Decode::cached;
-  BlockDecoding decoding;        ///< of Toto 2.0
-  std::string cache_dir;         ///< predictions on disk; empty: none
+  bool covariates = true;      ///< take the effect of known covariates out (toto/tools/regress.hpp)
+  BlockDecoding decoding;      ///< of Toto 2.0
+  Tails tails = Tails::clamp;  ///< of Toto 2.0
+  Guards guards;          ///< of the values; with a transform `clamp` is of what the model is shown
+  std::string cache_dir;  ///< predictions on disk; empty: none
   std::size_t scale_probe = 64;  ///< contexts forecast once more at input scale 1
   /// Called with forecasts made and forecasts to make; false stops (throws Error interrupted, and
   /// what has been made stays in the cache).
@@ -154,9 +166,11 @@ struct Cell {
   std::uint32_t step = 1;    ///< bar of the window, from 1
   std::uint32_t bar = 0;     ///< index into Symbol::times
   std::int64_t time = 0;
-  double base = 0;    ///< the last value that was known
-  double scale = 0;   ///< mean absolute seasonal difference of what is observed of the context,
-                      ///< for MASE; without a season in it, that of single moves; 0: none
+  double value_offset = 0;  ///< added to the quantiles of `model` here, and no other values
+  double base = 0;          ///< the last value that was known
+  double scale = 0;   ///< mean absolute seasonal difference of what is observed of the context
+                      ///< (of the last two seasons, if that is no longer than one), for MASE;
+                      ///< without a season, that of single moves; 0: none
   double actual = 0;  ///< NaN: not observed, counts nowhere
   Prediction model;
   std::array<double, kSources - 1> baseline{};        ///< point forecasts
@@ -228,6 +242,18 @@ struct RunStatistics {
   double call_p50 = 0, call_p95 = 0, call_p99 = 0;  ///< seconds of a call, of up to `batch` series
   std::size_t timed_alone = 0;                      ///< contexts forecast once more, one to a call
   double latency_p50 = 0, latency_p95 = 0, latency_p99 = 0;  ///< seconds of such a forecast
+  double least_scale = 0, most_scale = 0;  ///< input scales of what was forecast; 0: nothing was
+  std::size_t across = 0;                  ///< contexts that end without a value, forecast across
+  std::size_t clamped = 0;                 ///< (target, bar) with a value kept within Guards::clamp
+  std::size_t bounded = 0;                 ///< (target, bar) with a value beyond Guards::min or max
+};
+
+/// What known covariates gain: the model with them and without, over all targets of a symbol.
+struct CovariateGain {
+  std::string symbol;
+  std::size_t count = 0;            ///< cells
+  double mae = 0, mae_without = 0;  ///< units of the values
+  PairedTest test;                  ///< over windows; negative: less error with them
 };
 
 struct Result {
@@ -235,7 +261,7 @@ struct Result {
   std::vector<data::SeriesError> errors;  ///< those that have none, and why
   std::vector<std::size_t> windows;       ///< [symbols]
   std::vector<std::size_t> season;        ///< [symbols]
-  std::vector<std::size_t> unseasonal;    ///< [symbols] contexts, by target, without two values a
+  std::vector<std::size_t> unseasonal;    ///< [symbols] forecasts, by target, without two values a
                                           ///< season apart: their scale is that of single moves
   std::vector<Parameters> parameters;     ///< [symbols]
   std::vector<Cell> cells;                ///< by symbol, target, window, step
@@ -243,11 +269,14 @@ struct Result {
   std::size_t horizon = 0;
   std::size_t exact_steps = 0;  ///< steps whose distribution is computed, not sampled
   ScaleEffect scale_effect;
+  std::vector<CovariateGain> covariate_gain;  ///< of symbols that have covariates
   RunStatistics statistics;
 };
 
-/// Evaluates the model over windows of every symbol. A forecast depends on the bars up to its
-/// origin and on nothing else. Throws Error (2): invalid_horizon, invalid_context,
+/// Evaluates the model over windows of every symbol; where there are covariates, with them and once
+/// more without. A forecast depends on the bars up to its
+/// origin and on nothing else but covariates that are known ahead. Throws Error (2):
+/// conflicting_flags (covariates with returns), invalid_horizon, invalid_context,
 /// unknown_aggregate, invalid_time; (65) no_windows where no symbol has any, with the reason for
 /// each; (130) interrupted; and what Forecaster::forecast throws. Warns of symbols that `by_symbol`
 /// does not cover, and of contexts without a season.
@@ -341,13 +370,23 @@ struct Candidates {
 
 struct Tuned {
   std::string symbol;
-  Parameters chosen;
+  Parameters chosen;  ///< `best`, or options.parameters where they are as good
+  Parameters best;    ///< with the least MASE on the validation windows
   std::size_t validation_windows = 0, test_windows = 0;
   double validation_mase = 0;          ///< of what was chosen
+  double best_validation_mase = 0;     ///< of `best`
   double default_validation_mase = 0;  ///< of options.parameters
   double test_mase = 0, default_test_mase = 0, last_value_test_mase = 0;
-  PairedTest against_default;  ///< on the test windows; negative: what was chosen errs less
+  double best_test_mase = 0;
+  /// How often luck alone would give the best of so many candidates such a lead over the defaults
+  /// (White's Reality Check on the validation windows). NaN: too few windows to say; 1: none leads.
+  double p_luck = 0;
+  bool keeps_default = false;  ///< p_luck is NaN or above kTunedByLuck
+  PairedTest against_default;  ///< `best` on the test windows; negative: it errs less
 };
+
+/// What p_luck may be at most for parameters other than the defaults.
+inline constexpr double kTunedByLuck = 0.05;
 
 struct Tuning {
   std::vector<Tuned> symbols;
@@ -357,7 +396,8 @@ struct Tuning {
 };
 
 /// Chooses parameters for each symbol: those with the least MASE over all targets of its validation
-/// windows. The last windows are test windows; nothing is chosen by them. `options.windows` is not
+/// windows, if their lead over the defaults (options.parameters) is more than luck, else the
+/// defaults. The last windows are test windows; nothing is chosen by them. `options.windows` is not
 /// looked at. A symbol without returns (prices of 0 and below) is offered `none` alone. Throws as
 /// run() does, (2) no_candidates, and (65) no_windows where no symbol has enough bars.
 Tuning tune(const Market& market, Forecaster& forecaster, const Options& options,

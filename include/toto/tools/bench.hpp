@@ -25,6 +25,7 @@ struct Workload {
   std::size_t horizon = 8;    ///< steps
   std::size_t samples = 256;
   bool keep_samples = false;  ///< draw every trajectory, also where exact statistics need none
+  Decode decode = Decode::cached;
 };
 
 /// "a", "b", "c" (docs/benchmarks.md), or "SERIESxVARIATESxCONTEXTxHORIZON[xSAMPLES]".
@@ -37,15 +38,22 @@ struct BenchSubject {
   Model model;
 };
 
+/// What a process needed.
+struct PeakMemory {
+  std::uint64_t rss = 0;     ///< bytes, at most; 0: not measured
+  std::uint64_t device = 0;  ///< bytes of the device's memory in use by all programs after its
+                             ///< forecast; 0: there is no device
+};
+
 struct BenchOptions {
   std::size_t runs = 30;  ///< timed forecasts of every subject; they take turns
   double max_seconds =
       60;  ///< for each workload and subject: stops early, but after three runs at least
   std::vector<WarmupShape> warmup;  ///< plans built before each workload's own first forecast
   std::function<void(std::string_view what)> progress;
-  /// Peak memory of a process that loads this subject and forecasts this workload once, in bytes:
-  /// in one process modes could not be told apart. None: rows say 0.
-  std::function<std::uint64_t(const Workload& workload, const BenchSubject& subject)> peak_memory;
+  /// Of a process that loads this subject and forecasts this workload once: in one process modes
+  /// could not be told apart. None: rows say 0.
+  std::function<PeakMemory(const Workload& workload, const BenchSubject& subject)> peak_memory;
 };
 
 /// What a timed forecast cost on a device, on average; all 0 without one.
@@ -64,8 +72,13 @@ struct BenchRow {
   double median = 0, p95 = 0, p99 = 0, fastest = 0;  ///< seconds
   double device_median = 0, device_p99 = 0;          ///< of it on the device, by events; 0: none
   double variation = 0;                              ///< standard deviation / mean
-  double operations = 0;                             ///< of one forecast; a multiply-add is two
-  double weight_bytes = 0;                           ///< of one forecast
+  double speed_up = 0;                               ///< over the first subject, by medians
+  /// Mean absolute difference of the means to those of the first subject, in standard deviations of
+  /// the context of each variate.
+  double distance = 0;
+  double build_seconds = 0;  ///< plans, graphs and measurements of kernels; loading is apart
+  double operations = 0;     ///< of one forecast; a multiply-add is two
+  double weight_bytes = 0;   ///< of one forecast
   /// Of the measured multiply-add rate of the type, at the median. On a device: of the rate of the
   /// library's own products there, at device_median, or at the median where no graph was timed.
   /// 0: what it would be a share of was not measured.
@@ -74,7 +87,9 @@ struct BenchRow {
   double series_per_second = 0;
   /// Bytes, the most that a process of its own needed for this model and workload; 0: not measured.
   std::uint64_t peak_rss = 0;
-  std::optional<std::uint64_t> peak_device_memory;  ///< bytes; nothing where it was not measured
+  std::optional<std::uint64_t>
+      peak_device_memory;  ///< bytes in use by all programs: after the forecast of that process,
+                           ///< or without one after the runs
   DeviceCost per_forecast;
   Counters counters;  ///< after all runs
 };

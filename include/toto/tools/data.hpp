@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,17 +13,20 @@
 
 #include "toto/error.hpp"
 #include "toto/forecast.hpp"
+#include "toto/tools/times.hpp"
 
 #pragma GCC visibility push(default)
 namespace toto::data {
 
 /// How the table is laid out.
 enum class Layout {
-  automatic,    ///< bars if there are columns open, high, low and close; else long if there is an
-                ///< id column; else wide
+  automatic,    ///< rows if columns are called by times or numbered, beside names of series; bars
+                ///< if there are columns open, high, low and close; else long if there is an id
+                ///< column; else wide
   wide,         ///< a timestamp column, every other column of numbers a variate
   long_format,  ///< an id column says which series a row belongs to; series may be interleaved
   bars,         ///< open, high, low, close, volume; close is forecast. May have an id column
+  rows,         ///< a series in each row: its id and a column for each step
 };
 
 /// What takes the place of a missing value. The mask says 0 there whatever is filled in.
@@ -58,8 +62,27 @@ struct CsvOptions {
   std::string date_format;  ///< as strftime has it (with %q for quarters), or dmy, mdy or ymd
   std::string timezone;     ///< of times written without a zone, as in the tz database; empty: UTC
   char decimal = 0;         ///< '.' or ','; 0: found by its look
-  std::size_t context = 4096;        ///< steps kept, the last ones; at least 1
+  /// Further words and numbers that stand for missing, in any case and however the number is
+  /// written: -9999, NA2, <1. "none" among them: no number does that is not named here. Else
+  /// -9999 and its like do where nothing else comes near them.
+  std::vector<std::string> missing_values;
+  /// The step of the rows, as pandas writes it: 15s, 5min, h, D, B, W, MS, ME, QS, YS. Rows are
+  /// moved to its grid; empty: inferred, and moved only where they waver about a usual step.
+  std::string freq;
+  std::string resample;  ///< gathers the rows into steps: 5min, or 5min:sum (mean, sum, last,
+                         ///< first, max, min); empty: not. Rows of one time are then no error
+  bool rate = false;     ///< values are counters: what is forecast is their rise per second
+  std::string calendar;  ///< when a market is open: NYSE, 24x7, or a file (docs/data.md); empty:
+                         ///< as the rows look
+  /// Where float32 has too few digits for the values of a column (fewer than 4096 values of its
+  /// range, or 16 of a usual change), they are kept as differences from an offset
+  /// (TimeSeries::value_offsets). false: the values as they are, rounded.
+  bool value_offset = true;
+  std::size_t context = 4096;  ///< steps kept, the last ones up to the last observation, and what
+                               ///< comes after it; at least 1
   std::size_t min_observations = 1;  ///< of every variate in the context; the model's patch size
+  std::size_t max_text =
+      0;  ///< bytes of text after decompression; more is file_too_large. 0: 8 GiB
 };
 
 /// How timestamps are written, so that later ones can be written the same way.
@@ -97,6 +120,8 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
+class Sessions;
+
 /// One series to forecast: V variates over T steps, targets first, covariates last.
 struct TimeSeries {
   std::string id;     ///< of the output; wide: the column, or the file's stem if joint; long: the
@@ -109,13 +134,21 @@ struct TimeSeries {
   std::size_t cut = 0;                   ///< steps before them that the context left out
   std::size_t repeated_rows = 0;         ///< that were the same as another one, and dropped
   std::vector<float> values;             ///< [V][T] in the user's units, all finite
+  std::vector<double> value_offsets;     ///< [V] that values, those of covariates known ahead and
+                                         ///< forecasts are differences from; empty: all 0
   std::vector<std::uint8_t> mask;        ///< [V][T] 1 = observed, 0 = filled in
-  std::vector<std::int64_t> times;       ///< [T] ms since 1970 UTC; an index: the integer itself
+  Times times;                           ///< [T] ms since 1970 UTC; an index: the integer itself
   std::vector<float> future_covariates;  ///< [E][horizon] once add_future has been called
   TimeStyle style;
   Interval interval;
+  std::shared_ptr<const Sessions> calendar;  ///< when its market is open; null: it is not said
+  std::vector<std::int64_t> times_of_day;    ///< with a calendar: ms of the day at which there are
+                                             ///< usually rows, by the clock of the market
 
   [[nodiscard]] std::size_t targets() const { return variates.size() - covariates; }
+  [[nodiscard]] double offset_of(std::size_t variate) const {
+    return value_offsets.empty() ? 0.0 : value_offsets[variate];
+  }
   /// What the engine takes; valid as long as this object is neither changed nor moved.
   [[nodiscard]] Series view() const {
     Series series;
@@ -123,6 +156,7 @@ struct TimeSeries {
     series.variates = variates.size();
     series.steps = steps;
     series.values = values;
+    series.value_offsets = value_offsets;
     series.mask = mask;
     series.exogenous = covariates;
     series.future_exogenous = future_covariates;
@@ -140,12 +174,12 @@ struct SeriesError {
 struct Reading {
   struct Column {
     std::string name;
-    std::string role;  ///< time, time of day, date, id, value, covariate, not used, left out
+    std::string role;  ///< time, time of day, date, id, value, covariate, step, not used, left out
     std::string note;  ///< its unit or why it was left out; may be empty
   };
   std::string file;
   std::string format = "CSV";  ///< or the kind of JSON
-  std::string compression;     ///< gzip, zstd, or nothing
+  std::string compression;     ///< gzip, zstd, zip, or nothing
   char delimiter = ',';
   char decimal = '.';
   bool has_header = true;
@@ -172,12 +206,13 @@ struct Dataset {
 /// Reads a table from a stream; `name` is the file name for errors and ids.
 ///
 /// Text with fields between commas, semicolons, tabs or bars, whichever most lines agree on, or as
-/// a first line "sep=;" says; JSON (docs/data.md lists its forms); either compressed by gzip or
-/// zstd. RFC 4180 quoting; UTF-8 with or without a byte order mark; LF, CRLF or CR. Lines before
-/// the header, comments (#) and empty rows are passed over, and so are columns without a name and,
-/// unless asked for, columns of text, dates, parts of dates, row numbers and ids that never change.
-/// A table without a header gets names. Missing values: an empty field, -, --, a single point, and
-/// in any case NaN, null, nil, NA, N/A, #N/A, None.
+/// a first line "sep=;" says; JSON (docs/data.md lists its forms); either compressed by gzip,
+/// zstd or zip (of one file). RFC 4180 quoting; UTF-8 with or without a byte order mark; LF, CRLF
+/// or CR. Lines before the header, comments (#) and empty rows are passed over, and so are columns
+/// without a name and, unless asked for, columns of text, dates, parts of dates, row numbers and
+/// ids that never change. A table without a header gets names. Missing values: an empty field, -,
+/// --, one or two points, :,
+/// ***, and in any case NaN, null, nil, NA, N/A, #N/A, None.
 ///
 /// Numbers have a decimal point or comma and thousands in groups; what a column shows decides, and
 /// where it does not, ambiguous_number. A currency or unit is passed over if all of a column have
@@ -198,11 +233,23 @@ struct Dataset {
 /// not_a_number, ambiguous_number, not_finite (also beyond float), unclosed_quote and
 /// field_too_large (1 MiB), invalid_quote, too_many_columns (65,536), encoding, unsupported_format,
 /// damaged_archive, file_too_large (8 GiB of text), duplicate_timestamp, invalid_timestamp,
-/// ambiguous_timestamp, missing_column, duplicate_column, missing_id, no_header; (2)
+/// ambiguous_timestamp, missing_column, duplicate_column, missing_id, no_header; of a table with a
+/// series in each row also ambiguous_layout, ambiguous_id; (2) conflicting_flags,
 /// invalid_context, invalid_date_format, unknown_timezone; (74) read_failed.
 Dataset read_csv(std::istream& in, std::string_view name, const CsvOptions& options = {});
 /// Reads a file, or standard input when `path` is "-". Also throws Error file_not_found (66).
 Dataset read_csv(const std::string& path, const CsvOptions& options = {});
+
+/// Values of one variate as float32, [T] into [T], as the reader keeps those of a column: where
+/// float32 has too few digits for them (CsvOptions::value_offset), as differences from an exact
+/// offset, which is returned (for Series::value_offsets); else rounded, with 0. `mask` is [T], 1 =
+/// observed, or empty; what is not observed, and NaN, counts for nothing.
+double keep_digits(std::span<const double> values, std::span<const std::uint8_t> mask,
+                   std::span<float> out);
+
+/// offset + value, with the digits that the value has and no more: to the shortest decimal that
+/// gives the float back the offset is added. With 0 the value itself. What is written is this.
+double with_offset(double offset, float value);
 
 /// Where series of several tables have one id, the tables' names go before it. `files` names the
 /// table of each series.
@@ -219,10 +266,12 @@ std::vector<std::string> csv_files(const std::vector<std::string>& paths);
 /// Covariates known ahead: every column of numbers of a table but its timestamp and id columns.
 struct CovariateTable {
   struct Group {
-    std::string id;                     ///< empty: for every series
-    std::vector<std::int64_t> times;    ///< [rows] as in TimeSeries
-    std::vector<std::int16_t> offsets;  ///< [rows] minutes east of UTC
-    std::vector<float> values;          ///< [rows][columns]; NaN = missing
+    std::string id;                          ///< empty: for every series
+    std::vector<std::int64_t> times;         ///< [rows] as in TimeSeries
+    std::vector<std::int16_t> offsets;       ///< [rows] minutes east of UTC
+    std::vector<float> values;               ///< [rows][columns]; NaN = missing
+    std::vector<double> value_offsets = {};  ///< [columns] that values are differences from; empty:
+                                             ///< all 0
   };
   std::string name;
   std::vector<std::string> columns;
@@ -248,6 +297,10 @@ CovariateTable read_covariates(const std::string& path, const CsvOptions& option
 void add_future(Dataset& dataset, const CovariateTable& table, std::size_t horizon,
                 std::size_t patch, Missing missing = Missing::ffill);
 
+/// Adds the covariates of `table` at the times of the series alone, nothing ahead, each at its own
+/// time. Throws Error (65) missing_covariate, missing_value as above.
+void add_past(TimeSeries& series, const CovariateTable& table, Missing missing = Missing::ffill);
+
 /// Covariates in the form the model was trained with: one patch early, because the model only looks
 /// back. For true values u[0 .. C+H): the context holds u[P .. P+C), its last patch is masked out,
 /// and the future holds u[C+P ..). Zero where u is not known.
@@ -262,7 +315,8 @@ ShiftedCovariates shift_covariates(std::span<const float> known,
                                    std::span<const std::uint8_t> observed, std::size_t covariates,
                                    std::size_t context, std::size_t horizon, std::size_t patch);
 
-/// The `horizon` timestamps after the last one. Throws Error (65) timestamp_overflow beyond the
+/// The `horizon` timestamps after the last one; with a calendar those at which the market is open
+/// (of steps up to a day). Throws Error (65) timestamp_overflow beyond the
 /// year 9999 (an index: beyond 64 bits).
 std::vector<std::int64_t> future_times(const TimeSeries& series, std::size_t horizon);
 

@@ -43,7 +43,8 @@ struct Panel {
   std::vector<double> median;             ///< [H]
   std::vector<double> mean;               ///< [H]
   std::vector<Band> bands;
-  std::vector<double> actual;  ///< [H] what came to pass, for a backtest
+  std::vector<double> actual;       ///< [H] what came to pass, for a backtest
+  std::vector<std::uint8_t> marks;  ///< [H] 1 = a ring around the actual value: an anomaly
 };
 
 struct Figure {

@@ -34,7 +34,7 @@ class _TotoModel(fev.ForecastingModel):
         super().__init__()
         self._path = model_path or self.model_path
         self._load_options = load_options
-        self._options = {"context": context_length, "num_samples": num_samples, "seed": seed, **_FRAME_DEFAULTS}
+        self._options: dict[str, Any] = {"context": context_length, "num_samples": num_samples, "seed": seed, "as_reference": True, **_FRAME_DEFAULTS}
         self.as_univariate = as_univariate
         self._model: Model | None = None
 

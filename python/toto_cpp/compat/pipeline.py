@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..forecast import Forecast, ForecastBatch
-from ..model import DECILES, Model
+from .._options import DECILES
+from ..model import Model
 from ._like import Accepting
 
 __all__ = ["TotoPipeline"]

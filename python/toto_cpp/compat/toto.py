@@ -116,7 +116,7 @@ class TotoForecaster:
         found = self.model.core.forecast(
             batch, prediction_length, (0.5,), mask=mask, groups=_whole(ids), exogenous=exogenous, future_exogenous=future,
             mean_only=num_samples is None, num_samples=num_samples or 1, samples=num_samples is not None,
-            seed=self.model.seed, decode="cached" if use_kv_cache else "uncached", context=max(1, batch.shape[-1]),
+            seed=self.model.seed, as_reference=True, decode="cached" if use_kv_cache else "uncached", context=max(1, batch.shape[-1]),
         )  # fmt: skip
         mean = found.mean
         samples = None if num_samples is None else np.ascontiguousarray(np.moveaxis(found.samples, 0, -1))

@@ -57,6 +57,7 @@ CeilingKernels ceiling_kernels(Isa isa) {
   CeilingKernels kernels = TOTO_SELECT(isa, kCeilingKernels);
 #if defined(__x86_64__)
   if (isa == Isa::avx512_bf16) kernels.bf16 = kBf16PairPeak;
+  if (isa == Isa::amx_bf16) kernels.bf16 = kAmxPeak;
 #endif
   return kernels;
 }

@@ -26,6 +26,7 @@ CeilingKernels ceiling_kernels(Isa isa);
 
 #if defined(__x86_64__)
 extern const PeakLoop kBf16PairPeak;
+extern const PeakLoop kAmxPeak;
 #endif
 
 }  // namespace toto::cpu

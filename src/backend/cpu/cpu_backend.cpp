@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "backend/cpu/product.h"
+#include "backend/operation.h"
 #include "toto/error.hpp"
 
 namespace toto::cpu {
@@ -20,6 +21,10 @@ CpuBackend::CpuBackend(Isa isa, CpuWeights weights, int threads, bool spin)
       scratch_(team_.size()),
       ops2_(isa, products_, team_, scratch_) {
   scratch_.reserve(sizeof(AttentionScratch));
+}
+
+double CpuBackend::weight_size() const {
+  return weights_ == CpuWeights::int8 ? 1 : weights_ == CpuWeights::bf16 ? 2 : 4;
 }
 
 void CpuBackend::for_each_share(std::int64_t count, ShareWork work, const void* context) const {
@@ -55,7 +60,9 @@ void CpuBackend::download(const void* from, std::span<double> to) const {
 
 Matrix CpuBackend::upload_matrix(std::unique_ptr<float[]> take, std::int32_t out, std::int32_t in,
                                  std::span<const float> bias, Epilogue use) {
-  const TileFormat& format = weights_ == CpuWeights::bf16 ? products_.bf16 : products_.f32;
+  const TileFormat& format = weights_ == CpuWeights::bf16   ? products_.bf16
+                             : weights_ == CpuWeights::int8 ? products_.int8
+                                                            : products_.f32;
   return pack(format, take.get(), out, in, bias, use);
 }
 
@@ -78,11 +85,12 @@ Matrix CpuBackend::pack(const TileFormat& format, const float* weights, std::int
   matrices_.push_back(std::make_unique<PackedMatrix>(pack_matrix(
       weights, out, in, bias, use == Epilogue::gated, format, products_.columns, arena_, team_)));
   const PackedMatrix& packed = *matrices_.back();
-  return {&packed, bias.empty() ? nullptr : packed.bias, out, in};
+  return {&packed, out, in};
 }
 
 void CpuBackend::linear(const Matrix& w, const void* x, void* y, Rows rows,
                         Epilogue epilogue) const {
+  const OperationSpan span(Operation::linear);
   const auto& packed = *static_cast<const PackedMatrix*>(w.weights);
   const Product product{&products_,
                         &packed,

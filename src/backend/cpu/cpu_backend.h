@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast CPU backend: float32 activations, float32 or bfloat16 weights, vector kernels chosen at
-// run time, a resident thread team.
+// The fast CPU backend: float32 activations; float32, bfloat16 or int8 weights; vector kernels
+// chosen at run time, a resident thread team.
 //
 // Bits: for one instruction set and weight type, a row's bits depend on that row's inputs alone;
 // never on the number of rows or threads, nor on where the row lies. The scaler gives the bits of
@@ -8,6 +8,9 @@
 //
 // bfloat16 weights: the inputs of those products are rounded to bfloat16 as well (nearest even), on
 // every instruction set, and products are accumulated in float32; everything else stays float32.
+//
+// int8 weights: each row of a matrix (one output) is rounded to whole numbers times a scale of its
+// own. Inputs of products stay float32.
 //
 // Operations may be called from several threads; they take turns.
 #pragma once
@@ -24,12 +27,13 @@
 #include "backend/cpu/product_kernels.h"
 #include "backend/cpu/row_kernels.h"
 #include "backend/cpu/scratch.h"
+#include "backend/host_paths.h"
 #include "backend/host_statistics.h"
 #include "core/thread_team.h"
 
 namespace toto {
 
-enum class CpuWeights { f32, bf16 };
+enum class CpuWeights { f32, bf16, int8 };
 
 struct CpuOptions {
   int threads = 0;  // 0: one for each available core
@@ -53,7 +57,7 @@ class CpuBackend final : public Backend {
 
   [[nodiscard]] std::string_view name() const override { return "cpu"; }
   [[nodiscard]] std::size_t element_size() const override { return sizeof(float); }
-  [[nodiscard]] double weight_size() const override { return weights_ == CpuWeights::bf16 ? 2 : 4; }
+  [[nodiscard]] double weight_size() const override;
   [[nodiscard]] Isa instruction_set() const { return isa_; }
   [[nodiscard]] std::string_view isa() const override { return isa_name(isa_); }
   [[nodiscard]] int product_candidates() const override;
@@ -79,6 +83,7 @@ class CpuBackend final : public Backend {
                                            Epilogue use) override;
 
   [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
+  [[nodiscard]] PathOps* paths() override { return &paths_; }
 
   void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
              ScalerState* state, const ScalerOutputs& to) const override;
@@ -110,8 +115,8 @@ class CpuBackend final : public Backend {
                           std::int32_t samples) override;
   void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
             float* kept, const KeptShape& room) const override;
-  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
-                        const void* loc, const void* scale, const Levels& levels,
+  void exact_statistics(const Batch& batch, const PatchShape& shape, const HeadResults& head,
+                        void* params, const void* loc, const void* scale, const Levels& levels,
                         float* out) const override;
   void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
                          std::int32_t first, const Levels& levels, float* out) const override;
@@ -131,6 +136,7 @@ class CpuBackend final : public Backend {
   mutable ThreadTeam team_;  // starting work on it changes nothing that anyone can see
   ScratchSet scratch_;
   CpuOps2 ops2_;
+  HostPaths<float> paths_{*this};
   mutable HostStatistics statistics_;  // room for its threads, nothing that lasts
   Arena arena_;
   std::vector<std::unique_ptr<PackedMatrix>> matrices_;

@@ -18,7 +18,7 @@
 #endif
 
 // TOTO_SELECT(isa, symbol): `symbol` of the namespace that was compiled for `isa`. The vector code
-// of avx512_bf16 is that of avx512.
+// of avx512_bf16 and amx_bf16 is that of avx512.
 #if defined(__x86_64__)
 #define TOTO_SELECT(isa, symbol)                 \
   ((isa) == Isa::sse4   ? ::toto::N_SSE4::symbol \

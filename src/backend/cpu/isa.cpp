@@ -16,6 +16,8 @@ std::string_view isa_name(Isa isa) {
       return "avx512";
     case Isa::avx512_bf16:
       return "avx512_bf16";
+    case Isa::amx_bf16:
+      return "amx_bf16";
     case Isa::neon:
       return "neon";
   }
@@ -25,6 +27,7 @@ std::string_view isa_name(Isa isa) {
 std::vector<Isa> available_isas() {
   const CpuFeatures& f = cpu_features();
   std::vector<Isa> isas;
+  if (f.amx_bf16) isas.push_back(Isa::amx_bf16);
   if (f.avx512_bf16) isas.push_back(Isa::avx512_bf16);
   if (f.avx512) isas.push_back(Isa::avx512);
   if (f.avx2) isas.push_back(Isa::avx2);

@@ -13,6 +13,7 @@ enum class Isa {
   avx2,         // with FMA
   avx512,       // F, BW, DQ, VL
   avx512_bf16,  // the same, and bf16 products in hardware
+  amx_bf16,     // the same, and bf16 products of whole tiles
   neon,         // 64-bit Arm
 };
 

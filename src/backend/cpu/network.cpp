@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/split.h"
+#include "backend/operation.h"
 
 namespace toto::cpu {
 namespace {
@@ -18,6 +19,7 @@ constexpr std::int64_t cycles_of_attention(std::int64_t keys, std::int64_t d) {
 
 void CpuBackend::rms_norm(const void* x, const void* scale, void* y, Rows rows,
                           std::int32_t dim) const {
+  const OperationSpan span(Operation::rms_norm);
   split(team_, rows.count, cycles_of_copy(2 * dim), [&](std::int64_t first, std::int64_t end, int) {
     for (std::int64_t row = first; row < end; ++row) {
       rows_.rms_norm(static_cast<const float*>(x) + row * dim, static_cast<const float*>(scale),
@@ -28,6 +30,7 @@ void CpuBackend::rms_norm(const void* x, const void* scale, void* y, Rows rows,
 
 void CpuBackend::set_labels(const Batch& batch, const void* labels, void* hidden,
                             std::int32_t dim) const {
+  const OperationSpan span(Operation::set_labels);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     if (b.labels == 0) continue;
@@ -41,6 +44,7 @@ void CpuBackend::set_labels(const Batch& batch, const void* labels, void* hidden
 
 void CpuBackend::rotary_append(const Batch& batch, const Rotary& rotary, void* qkv,
                                const KvLayer& kv, std::int32_t heads, std::int32_t head_dim) const {
+  const OperationSpan span(Operation::rotary_append);
   const std::int64_t d = head_dim;
   const std::int64_t half = d / 2;
   const auto row_of = [&](std::int32_t, const Block& b, std::int32_t item) {
@@ -67,6 +71,7 @@ void CpuBackend::rotary_append(const Batch& batch, const Rotary& rotary, void* q
 
 void CpuBackend::time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
                                 std::int32_t heads, std::int32_t head_dim, bool last_only) const {
+  const OperationSpan span(Operation::time_attention);
   const AttentionShape shape{static_cast<const float*>(qkv),
                              static_cast<float*>(out),
                              static_cast<const float*>(kv.keys),
@@ -104,6 +109,7 @@ void CpuBackend::time_attention(const Batch& batch, const void* qkv, const KvLay
 
 void CpuBackend::variate_attention(const Batch& batch, const void* qkv, void* out,
                                    std::int32_t heads, std::int32_t head_dim) const {
+  const OperationSpan span(Operation::variate_attention);
   AttentionShape shape{};
   shape.qkv = static_cast<const float*>(qkv);
   shape.out = static_cast<float*>(out);
@@ -130,6 +136,7 @@ void CpuBackend::variate_attention(const Batch& batch, const void* qkv, void* ou
 }
 
 void CpuBackend::gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const {
+  const OperationSpan span(Operation::gather_last);
   split(team_, batch.lanes, cycles_of_copy(dim), [&](std::int64_t first, std::int64_t end, int) {
     for_each_item(
         batch, first, end, [](const Block& b) { return b.lanes(); },

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/product.h"
 #include "backend/cpu/split.h"
+#include "backend/operation.h"
 #include "backend/reference/series2.h"
 
 namespace toto::cpu {
@@ -75,19 +76,14 @@ void split_lanes(ThreadTeam& team, const Call& call, std::int64_t patch, const V
 
 }  // namespace
 
-void CpuOps2::statistics(const Call& call, const SeriesArrays& a) const {
+void CpuOps2::inputs(const Call& call, const SeriesArrays& a, bool first, const Matrix& /*next*/,
+                     void* z) const {
+  const OperationSpan span(Operation::inputs);
   split_lanes(team_, call, a.patch, [&](const CallSlice& s, std::int32_t v) {
-    series2::statistics(lane_of<float>(s, a, v), s.fallback);
+    const series2::Lane<float> lane = lane_of<float>(s, a, v);
+    series2::statistics(lane, s.fallback);
+    if (first) series2::cap_bounds(lane, s.cap);
   });
-}
-
-void CpuOps2::cap_bounds(const Call& call, const SeriesArrays& a) const {
-  split_lanes(team_, call, a.patch, [&](const CallSlice& s, std::int32_t v) {
-    series2::cap_bounds(lane_of<float>(s, a, v), s.cap);
-  });
-}
-
-void CpuOps2::embed_inputs(const Call& call, const SeriesArrays& a, void* z) const {
   split_tokens(team_, call, a.patch * kCyclesOfFunction,
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
                  series2::embed_input(lane_of<float>(s, a, v), s.patch + t, t < s.refed,
@@ -96,6 +92,7 @@ void CpuOps2::embed_inputs(const Call& call, const SeriesArrays& a, void* z) con
 }
 
 void CpuOps2::quantiles(const Call& call, const SeriesArrays& a, const void* raw, void* y) const {
+  const OperationSpan span(Operation::quantiles);
   const std::int64_t cells = std::int64_t{kQuantiles} * a.patch;
   split_tokens(team_, call, cells * kCyclesOfFunction,
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
@@ -105,7 +102,21 @@ void CpuOps2::quantiles(const Call& call, const SeriesArrays& a, const void* raw
                });
 }
 
+void CpuOps2::knot_results(const Call& call, const SeriesArrays& a, const void* quantiles,
+                           const KnotOutputs& to) const {
+  const OperationSpan span(Operation::knot_results);
+  constexpr std::int64_t kCyclesOfDraw = 150;
+  const std::int64_t values = (to.kept != nullptr ? to.trajectories : 0) + 4;
+  split_tokens(team_, call, a.patch * values * kCyclesOfDraw,
+               [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+                 series2::knot_results(
+                     s, a, v, t, static_cast<const float*>(quantiles) + row * kQuantiles * a.patch,
+                     to);
+               });
+}
+
 void CpuOps2::feed_back(const Call& call, const void* quantiles, const SeriesArrays& a) const {
+  const OperationSpan span(Operation::feed_back);
   split_tokens(team_, call, cycles_of_copy(a.patch),
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
                  if (v >= s.targets) return;
@@ -116,6 +127,7 @@ void CpuOps2::feed_back(const Call& call, const void* quantiles, const SeriesArr
 }
 
 void CpuOps2::linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const {
+  const OperationSpan span(Operation::linear_silu);
   Product product{&products_,
                   static_cast<const PackedMatrix*>(w.weights),
                   w.out,
@@ -127,17 +139,20 @@ void CpuOps2::linear_silu(const Matrix& w, const void* x, void* y, Rows rows) co
   multiply(product, team_, scratch_);
 }
 
-void CpuOps2::rms_norm(const void* x, void* y, Rows rows, std::int32_t dim, double epsilon) const {
-  split(team_, rows.count, cycles_of_copy(std::int64_t{2} * dim),
-        [&](std::int64_t first, std::int64_t end, int) {
-          for (std::int64_t row = first; row < end; ++row) {
-            kernels_.rms_norm(static_cast<const float*>(x) + row * dim,
-                              static_cast<float*>(y) + row * dim, static_cast<std::size_t>(dim),
-                              static_cast<float>(epsilon));
-          }
-        });
+void CpuOps2::rms_norm(const void* x, void* y, Rows rows, const Matrix& next,
+                       double epsilon) const {
+  const OperationSpan span(Operation::rms_norm);
+  const std::int64_t dim = next.in;
+  split(team_, rows.count, cycles_of_copy(2 * dim), [&](std::int64_t first, std::int64_t end, int) {
+    for (std::int64_t row = first; row < end; ++row) {
+      kernels_.rms_norm(static_cast<const float*>(x) + row * dim,
+                        static_cast<float*>(y) + row * dim, static_cast<std::size_t>(dim),
+                        static_cast<float>(epsilon));
+    }
+  });
 }
 
+/// Norms queries and keys in place.
 void CpuOps2::norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm, void* qkv) const {
   if (norm.query == nullptr) return;
   const std::int64_t heads = shape.heads + shape.groups;
@@ -155,6 +170,7 @@ void CpuOps2::norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm
         });
 }
 
+/// Norms and rotates queries in place, and appends keys and values to the cache.
 void CpuOps2::rotary_append(const Call& call, const HeadShape& shape, const HeadNorm& norm,
                             const Rotary& rotary, void* qkv, const KvCache& kv) const {
   norm_heads(call.rows, shape, norm, qkv);
@@ -183,8 +199,10 @@ void CpuOps2::rotary_append(const Call& call, const HeadShape& shape, const Head
 }
 
 void CpuOps2::time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
-                             const HeadShape& shape, const void* qkv, const KvCache& kv,
-                             void* out) const {
+                             const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
+                             void* qkv, const KvCache& kv, bool /*keep*/, void* out) const {
+  const OperationSpan span(Operation::time_attention);
+  rotary_append(all, shape, norm, rotary, qkv, kv);
   const std::int64_t heads = shape.heads / shape.groups;  // of a group
   const auto queries = [&](const CallSlice& s) { return s.tokens * heads; };
   const auto parts = [&](const CallSlice& s) {
@@ -230,7 +248,9 @@ void CpuOps2::time_attention(const Call& all, const Call& wanted, const SeriesAr
 }
 
 void CpuOps2::variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,
-                                const void* qkv, void* out) const {
+                                const HeadNorm& norm, void* qkv, void* out) const {
+  const OperationSpan span(Operation::variate_attention);
+  norm_heads(call.rows, shape, norm, qkv);
   const std::int64_t heads = shape.heads / shape.groups;  // of a group
   const auto tasks = [&](const CallSlice& s) { return std::int64_t{s.tokens} * shape.heads; };
   const std::int64_t count = count_items(call, tasks);
@@ -266,6 +286,7 @@ void CpuOps2::variate_attention(const Call& call, const SeriesArrays& a, const H
 
 void CpuOps2::gather(const Call& all, const Call& wanted, const void* x, void* y,
                      std::int32_t dim) const {
+  const OperationSpan span(Operation::gather);
   const CallSlice* first = wanted.slices;
   split_tokens(team_, wanted, cycles_of_copy(dim),
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {

@@ -5,26 +5,30 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace toto::cpu {
 namespace {
 
-void write(float x, float* to) { *to = x; }
-void write(float x, std::uint16_t* to) { *to = to_bf16(x); }
+void write(float x, float /*scale*/, float* to) { *to = x; }
+void write(float x, float /*scale*/, std::uint16_t* to) { *to = to_bf16(x); }
+void write(float x, float scale, std::int8_t* to) { *to = to_int8(x, scale); }
 
 /// Rows [first, first + count) of the matrix become the columns of one panel, which is all zeros.
+/// `scales` of these rows, for int8.
 template <typename Weight>
 void pack_panel(const float* weights, std::int32_t in, std::int32_t first, std::int32_t count,
-                int columns, int step, Weight* panel) {
+                int columns, int step, const float* scales, Weight* panel) {
   // A cache line of each row at a time: both sides stay in the nearest cache.
   constexpr std::int32_t kBlock = 16;
   for (std::int32_t k0 = 0; k0 < in; k0 += kBlock) {
     const std::int32_t k1 = std::min(k0 + kBlock, in);
     for (std::int32_t c = 0; c < count; ++c) {
       const float* row = weights + std::int64_t{first + c} * in;
+      const float scale = scales == nullptr ? 1.0F : scales[c];
       for (std::int32_t k = k0; k < k1; ++k) {
         const std::int64_t at = std::int64_t{k / step} * columns * step + c * step + k % step;
-        write(row[k], panel + at);
+        write(row[k], scale, panel + at);
       }
     }
   }
@@ -38,6 +42,22 @@ std::uint16_t to_bf16(float x) {
   return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
 }
 
+float int8_scale(std::span<const float> row) {
+  double largest = 0;
+  for (const float w : row) {
+    if (!std::isfinite(w)) return std::numeric_limits<float>::quiet_NaN();
+    largest = std::max(largest, std::abs(static_cast<double>(w)));
+  }
+  return static_cast<float>(largest / 127);
+}
+
+std::int8_t to_int8(float w, float scale) {
+  if (!(scale > 0)) return 0;
+  // The clamp is for scales among the subnormal numbers, which are rounded coarsely.
+  const double whole = std::nearbyint(static_cast<double>(w) / scale);
+  return static_cast<std::int8_t>(std::clamp(whole, -127.0, 127.0));
+}
+
 PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in,
                          std::span<const float> bias, bool gated, const TileFormat& format,
                          int columns, Arena& arena, ThreadTeam& team) {
@@ -47,12 +67,16 @@ PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in
   m.gated = gated;
   m.in = in;
   m.units = (width + columns - 1) / columns;
-  m.steps = static_cast<std::size_t>((in + format.step - 1) / format.step);
+  m.block_rows = format.block_rows;
+  const std::int64_t padded = std::int64_t{format.step} * format.steps_at_once;
+  m.steps = static_cast<std::size_t>((in + padded - 1) / padded * format.steps_at_once);
   const auto panel_columns = static_cast<std::size_t>(columns);
   const auto panels =
       static_cast<std::size_t>(m.units) * static_cast<std::size_t>(m.panels_per_unit());
   m.panel_bytes =
       m.steps * panel_columns * static_cast<std::size_t>(format.step) * format.weight_bytes;
+  const std::size_t scales = scales_at(m.steps, panel_columns);
+  if (format.scaled) m.panel_bytes = (scales + panel_columns * sizeof(float) + 63) / 64 * 64;
   std::byte* memory = arena.take(panels * m.panel_bytes);
   auto* packed_bias = reinterpret_cast<float*>(arena.take(panels * panel_columns * sizeof(float)));
   std::fill_n(packed_bias, panels * panel_columns, 0.0F);
@@ -68,11 +92,19 @@ PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in
       const std::int32_t first = half * width + unit * columns;
       std::byte* panel = memory + static_cast<std::size_t>(p) * m.panel_bytes;
       std::memset(panel, 0, m.panel_bytes);
-      if (format.weight_bytes == sizeof(float)) {
-        pack_panel(weights, in, first, count, columns, format.step,
+      if (format.scaled) {
+        auto* of_columns = reinterpret_cast<float*>(panel + scales);
+        for (std::int32_t c = 0; c < count; ++c) {
+          of_columns[c] =
+              int8_scale({weights + std::int64_t{first + c} * in, static_cast<std::size_t>(in)});
+        }
+        pack_panel(weights, in, first, count, columns, format.step, of_columns,
+                   reinterpret_cast<std::int8_t*>(panel));
+      } else if (format.weight_bytes == sizeof(float)) {
+        pack_panel(weights, in, first, count, columns, format.step, nullptr,
                    reinterpret_cast<float*>(panel));
       } else {
-        pack_panel(weights, in, first, count, columns, format.step,
+        pack_panel(weights, in, first, count, columns, format.step, nullptr,
                    reinterpret_cast<std::uint16_t*>(panel));
       }
       if (!bias.empty()) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backend/backend.h"
 #include "backend/cpu/pages.h"
 #include "backend/cpu/product_kernels.h"
 #include "core/thread_team.h"
@@ -15,17 +16,25 @@ namespace toto::cpu {
 /// Nearest even; NaN stays NaN.
 std::uint16_t to_bf16(float x);
 
+/// The scale of a row of int8 weights: its largest magnitude over 127, formed in float64. NaN where
+/// the row holds a weight that is not finite, so that its outputs are not finite either.
+float int8_scale(std::span<const float> row);
+
+/// w / scale, to the nearest whole number in -127 .. 127; 0 where the scale is 0 or NaN.
+std::int8_t to_int8(float w, float scale);
+
 /// A unit is what one tile of the result needs: one panel, or for the gated product the panel of
 /// the gate followed by that of the value. Units lie one after the other,
 /// [unit][panel][K][columns], and the bias the same way, [unit][panel][columns]; both are padded
-/// with zeros.
-struct PackedMatrix {
+/// with zeros. With int8 weights a panel ends with the scales of its columns, from scales_at() on,
+/// zeros where there is no column.
+struct PackedMatrix : PackedWeights {
   const TileFormat* format = nullptr;
   bool gated = false;
   std::int32_t in = 0;  // K
   std::int32_t units = 0;
   std::int32_t block_rows = 64;  // kBlockRows of product.h; no bit depends on it
-  std::size_t steps = 0;         // of a tile: K, or K/2 rounded up
+  std::size_t steps = 0;         // of a tile: K / TileFormat::step, rounded up
   std::size_t panel_bytes = 0;
   const std::byte* panels = nullptr;
   const float* bias = nullptr;

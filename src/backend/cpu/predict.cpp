@@ -6,6 +6,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/split.h"
+#include "backend/operation.h"
 #include "backend/reference/scaler.h"
 #include "core/draw.h"
 #include "core/philox.h"
@@ -68,6 +69,7 @@ void predict(ThreadTeam& team, const Batch& batch, const Source& source, std::in
 void CpuBackend::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
                        const std::uint8_t* mask, ScalerState* state,
                        const ScalerOutputs& to) const {
+  const OperationSpan span(Operation::scale);
   constexpr std::int64_t kCyclesOfStep = 30;
   const std::int64_t steps = std::int64_t{batch.rows} * spec.patch / std::max(batch.lanes, 1);
   const auto run_lane = [&](std::int32_t, const Block& b, std::int32_t lane) {
@@ -92,6 +94,7 @@ void CpuBackend::scale(const Batch& batch, const ScalerSpec& spec, const void* x
 
 void CpuBackend::repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
                               ScalerState* to) const {
+  const OperationSpan span(Operation::repeat_state);
   for_each_item(batch, 0, batch.lanes, lanes_of,
                 [&](std::int32_t block, const Block& b, std::int32_t lane) {
                   to[b.lane + lane] = from[source.blocks[block].lane + lane % b.variates];
@@ -99,6 +102,7 @@ void CpuBackend::repeat_state(const Batch& source, const Batch& batch, const Sca
 }
 
 void CpuBackend::distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const {
+  const OperationSpan span(Operation::distribution);
   split(team_, rows.count, 10 * components, [&](std::int64_t first, std::int64_t end, int) {
     for (std::int64_t row = first; row < end; ++row) {
       rows_.distribution(static_cast<float*>(raw) + row * 4 * components,
@@ -110,6 +114,7 @@ void CpuBackend::distribution(void* raw, Rows rows, std::int32_t components, boo
 void CpuBackend::predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
                               const void* params, const void* loc, const void* scale,
                               void* y) const {
+  const OperationSpan span(Operation::predict_mean);
   const Source source{shared, &shape, static_cast<const float*>(params),
                       static_cast<const float*>(loc), static_cast<const float*>(scale)};
   const std::int32_t k = shape.components;
@@ -122,6 +127,7 @@ void CpuBackend::predict_mean(const Batch& batch, const Batch* shared, const Pat
 void CpuBackend::predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
                               const void* params, const void* loc, const void* scale,
                               void* y) const {
+  const OperationSpan span(Operation::predict_draw);
   const Source source{shared, &shape, static_cast<const float*>(params),
                       static_cast<const float*>(loc), static_cast<const float*>(scale)};
   const std::int32_t k = shape.components;
@@ -138,6 +144,7 @@ void CpuBackend::predict_draw(const Batch& batch, const Batch* shared, const Pat
 
 void CpuBackend::inject(const Batch& batch, const PatchShape& shape, const float* covariates,
                         void* y) const {
+  const OperationSpan span(Operation::inject);
   for_each_item(batch, 0, batch.lanes, lanes_of,
                 [&](std::int32_t, const Block& b, std::int32_t lane) {
                   const std::int32_t e = lane % b.variates - (b.variates - b.exogenous);

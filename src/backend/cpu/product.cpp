@@ -17,15 +17,17 @@ constexpr std::size_t kStepBytes = 3 * kLine;  // of a panel, where its vectors 
 // How far ahead a single tile fetches its own weights. The processor's prefetcher stops at every
 // page of 4 KiB, and with few rows there is not enough arithmetic to hide that.
 constexpr std::size_t kDistance = std::size_t{16} << 10;
+constexpr std::int64_t kManyRows = 64;  // for each thread
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// The grid with the least work for its busiest thread. Between equals, units are divided rather
 /// than rows: then each weight is read by one thread only. With `prepared` input and rows enough it
-/// is the other way round, since each thread prepares the rows it reads. Bits do not depend on it.
-Grid choose_grid(std::int64_t tiles, std::int64_t units, int threads, bool prepared) {
-  constexpr std::int64_t kMany = 8;  // tiles for each thread
-  const bool prefer_rows = prepared && tiles >= kMany * threads;
+/// (`many` tiles for each thread) it is the other way round, since each thread prepares the rows it
+/// reads. Bits do not depend on it.
+Grid choose_grid(std::int64_t tiles, std::int64_t many, std::int64_t units, int threads,
+                 bool prepared) {
+  const bool prefer_rows = prepared && tiles >= many * threads;
   Grid best;
   std::int64_t least = tiles * units;
   for (int i = 1; i <= threads; ++i) {
@@ -58,9 +60,11 @@ class Worker {
       : p_(p), part_(part), m_(*p.weights), format_(*p.weights->format), prepared_(scratch) {}
 
   void run() {
+    if (format_.enter != nullptr) format_.enter();
     for (std::int64_t row = part_.rows.begin; row < part_.rows.end; row += m_.block_rows) {
       block(row, std::min<std::int64_t>(m_.block_rows, part_.rows.end - row));
     }
+    if (format_.leave != nullptr) format_.leave();
   }
 
  private:
@@ -81,9 +85,9 @@ class Worker {
       // streams through its unit and fetches what it will need itself in a moment.
       const std::int64_t next = unit + 1 < part_.units.end ? unit + 1 : part_.units.begin;
       ahead_ = panel(next);
-      ahead_end_ = count > p_.kernels->rows ? panel(next + 1) : ahead_;
-      for (std::int64_t row = 0; row < count; row += p_.kernels->rows) {
-        const auto rows = static_cast<int>(std::min<std::int64_t>(p_.kernels->rows, count - row));
+      ahead_end_ = count > format_.rows ? panel(next + 1) : ahead_;
+      for (std::int64_t row = 0; row < count; row += format_.rows) {
+        const auto rows = static_cast<int>(std::min<std::int64_t>(format_.rows, count - row));
         tile(a + static_cast<std::size_t>(row) * stride, stride, rows, unit, first + row);
       }
     }
@@ -121,7 +125,8 @@ class Worker {
   }
 
   void compute(const std::byte* a, std::size_t stride, int rows, const std::byte* b, float* tile) {
-    Ahead fetch{b + kDistance, kStepBytes};
+    const auto columns = static_cast<std::size_t>(p_.kernels->columns);
+    Ahead fetch{b + kDistance, format_.scaled ? columns : kStepBytes};
     if (ahead_ < ahead_end_) fetch = {ahead_, kLine};
     format_.tile[rows](a, stride, b, m_.steps, fetch, tile);
     ahead_ += m_.steps * kLine;
@@ -149,16 +154,17 @@ std::size_t prepared_bytes(const TileFormat& format, std::int32_t in) {
 void multiply(const Product& product, ThreadTeam& team, const ScratchSet& scratch) {
   const std::int64_t columns = product.kernels->columns;
   const std::int64_t units = divide_up(product.out, columns);
-  const std::int64_t tiles = divide_up(product.rows, product.kernels->rows);
+  const TileFormat& format = *product.weights->format;
+  const std::int64_t rows = format.rows;
+  const std::int64_t tiles = divide_up(product.rows, rows);
   // A fork-join costs about as much as 10,000 multiply-adds.
   const std::int64_t work = std::int64_t{product.rows} * product.out * product.weights->in;
-  const Grid grid = choose_grid(tiles, units, work < 40000 ? 1 : team.size(),
-                                product.weights->format->input_bytes != 0);
+  const Grid grid = choose_grid(tiles, kManyRows / rows, units, work < 40000 ? 1 : team.size(),
+                                format.input_bytes != 0);
   team.run(grid.rows * grid.units, [&](int thread) noexcept {
     const Range of_tiles = share(tiles, grid.rows, thread / grid.units);
     Part part;
-    part.rows = {of_tiles.begin * product.kernels->rows,
-                 std::min<std::int64_t>(of_tiles.end * product.kernels->rows, product.rows)};
+    part.rows = {of_tiles.begin * rows, std::min<std::int64_t>(of_tiles.end * rows, product.rows)};
     part.units = share(units, grid.units, thread % grid.units);
     Worker(product, part, scratch.of(thread)).run();
   });

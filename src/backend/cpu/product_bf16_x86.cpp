@@ -4,7 +4,9 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "backend/cpu/ceiling_kernels.h"
 #include "backend/cpu/product_kernels.h"
@@ -52,21 +54,6 @@ TOTO_AVX512_BF16 void tile(const void* a, std::size_t a_stride, const void* b, s
   }
 }
 
-/// Nearest even. An odd row is followed by a zero, which the panel's padding multiplies.
-TOTO_AVX512_BF16 void narrow_row(const float* x, std::size_t n, void* to) {
-  auto* y = static_cast<std::uint16_t*>(to);
-  std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const __m256bh v = _mm512_cvtneps_pbh(_mm512_loadu_ps(x + i));
-    std::memcpy(y + i, &v, sizeof v);
-  }
-  if (i < n) {
-    const auto rest = static_cast<__mmask16>((1U << (n - i)) - 1);
-    const __m256bh v = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(rest, x + i));
-    std::memcpy(y + i, &v, (n - i + n % 2) * sizeof *y);
-  }
-}
-
 constexpr int kChains = 12;
 
 TOTO_AVX512_BF16 float multiply_add(std::size_t steps) {
@@ -85,16 +72,42 @@ TOTO_AVX512_BF16 float multiply_add(std::size_t steps) {
   return total;
 }
 
+constexpr TileFormat bf16_pair_format() {
+  TileFormat f{};
+  f.rows = 8;
+  constexpr TileFunction tiles[] = {tile<1>, tile<2>, tile<3>, tile<4>,
+                                    tile<5>, tile<6>, tile<7>, tile<8>};
+  std::copy(std::begin(tiles), std::end(tiles), f.tile + 1);
+  f.weight_bytes = sizeof(std::uint16_t);
+  f.input_bytes = sizeof(std::uint16_t);
+  f.step = 2;
+  f.steps_at_once = 1;
+  f.block_rows = 64;
+  f.prepare = prepare_pairs;
+  return f;
+}
+
 }  // namespace
 
 const PeakLoop kBf16PairPeak = {multiply_add, 4.0 * kChains* kLanes};
 
-const TileFormat kBf16PairFormat = {
-    {nullptr, tile<1>, tile<2>, tile<3>, tile<4>, tile<5>, tile<6>, tile<7>, tile<8>},
-    sizeof(std::uint16_t),
-    sizeof(std::uint16_t),
-    2,
-    narrow_row};
+TOTO_AVX512_BF16 void prepare_pairs(const float* x, std::size_t n, void* to) {
+  auto* y = static_cast<std::uint16_t*>(to);
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const __m256bh v = _mm512_cvtneps_pbh(_mm512_loadu_ps(x + i));
+    std::memcpy(y + i, &v, sizeof v);
+  }
+  if (i < n) {
+    const auto rest = static_cast<__mmask16>((1U << (n - i)) - 1);
+    const __m256bh v = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(rest, x + i));
+    std::memcpy(y + i, &v, sizeof v);
+    i += kLanes;
+  }
+  if (i % 32 != 0) std::memset(y + i, 0, kLanes * sizeof *y);
+}
+
+const TileFormat kBf16PairFormat = bf16_pair_format();
 
 }  // namespace toto::cpu
 

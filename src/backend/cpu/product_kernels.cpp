@@ -27,9 +27,16 @@ HWY_INLINE Vec load_weights(const std::uint16_t* b) {
   return hn::PromoteTo(Floats(), hn::LoadU(narrow, reinterpret_cast<const hwy::bfloat16_t*>(b)));
 }
 
+HWY_INLINE Vec load_weights(const std::int8_t* b) {
+  const hn::Rebind<std::int8_t, Floats> narrow;
+  const hn::RebindToSigned<Floats> whole;
+  return hn::ConvertTo(Floats(), hn::PromoteTo(whole, hn::LoadU(narrow, b)));
+}
+
 template <typename Weight, int R>
 void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t steps,
           const cpu::Ahead& fetch, float* out) {
+  constexpr bool kScaled = sizeof(Weight) == 1;
   const Floats d;
   const auto* b = static_cast<const Weight*>(weights);
   const auto* rows = static_cast<const float*>(a);
@@ -47,8 +54,10 @@ void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t 
     const Vec b2 = load_weights(b + 2 * kLanes);
     b += kColumns;
     __builtin_prefetch(ahead, 0, 2);
-    __builtin_prefetch(ahead + 64, 0, 2);
-    __builtin_prefetch(ahead + 128, 0, 2);
+    if constexpr (!kScaled) {
+      __builtin_prefetch(ahead + 64, 0, 2);
+      __builtin_prefetch(ahead + 128, 0, 2);
+    }
     ahead += fetch.pace;
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
@@ -56,6 +65,16 @@ void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t 
       sum[r][0] = hn::MulAdd(x, b0, sum[r][0]);
       sum[r][1] = hn::MulAdd(x, b1, sum[r][1]);
       sum[r][2] = hn::MulAdd(x, b2, sum[r][2]);
+    }
+  }
+  if constexpr (kScaled) {
+    const auto* scales = reinterpret_cast<const float*>(static_cast<const std::byte*>(weights) +
+                                                        cpu::scales_at(steps, kColumns));
+#pragma GCC unroll 3
+    for (std::size_t c = 0; c < kTileVectors; ++c) {
+      const Vec scale = hn::Load(d, scales + c * kLanes);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sum[r][c] = hn::Mul(sum[r][c], scale);
     }
   }
 #pragma GCC unroll 8
@@ -130,6 +149,7 @@ template <typename Weight>
 constexpr cpu::TileFormat format(std::size_t input_bytes,
                                  void (*prepare)(const float*, std::size_t, void*)) {
   cpu::TileFormat f{};
+  f.rows = kTileRows;
   f.tile[1] = tile<Weight, 1>;
   f.tile[2] = tile<Weight, 2>;
   f.tile[3] = tile<Weight, 3>;
@@ -143,17 +163,20 @@ constexpr cpu::TileFormat format(std::size_t input_bytes,
   f.weight_bytes = sizeof(Weight);
   f.input_bytes = input_bytes;
   f.step = 1;
+  f.steps_at_once = 1;
+  f.block_rows = 64;
   f.prepare = prepare;
+  f.scaled = sizeof(Weight) == 1;
   return f;
 }
 
 }  // namespace
 
 extern const ProductKernels kProductKernels;
-const ProductKernels kProductKernels = {kTileRows,
-                                        static_cast<int>(kColumns),
+const ProductKernels kProductKernels = {static_cast<int>(kColumns),
                                         format<float>(0, nullptr),
                                         format<std::uint16_t>(sizeof(float), round_row),
+                                        format<std::int8_t>(0, nullptr),
                                         store,
                                         add,
                                         gated,
@@ -167,14 +190,15 @@ namespace toto::cpu {
 
 const ProductKernels& product_kernels(Isa isa) {
 #if defined(__x86_64__)
-  if (isa == Isa::avx512_bf16) {
-    static const ProductKernels kernels = [] {
-      ProductKernels k = N_AVX3::kProductKernels;
-      k.bf16 = kBf16PairFormat;
-      return k;
-    }();
-    return kernels;
-  }
+  static const auto with_bf16 = [](const TileFormat& format) {
+    ProductKernels k = N_AVX3::kProductKernels;
+    k.bf16 = format;
+    return k;
+  };
+  static const ProductKernels pairs = with_bf16(kBf16PairFormat);
+  static const ProductKernels amx = with_bf16(kAmxFormat);
+  if (isa == Isa::avx512_bf16) return pairs;
+  if (isa == Isa::amx_bf16) return amx;
 #endif
   return TOTO_SELECT(isa, kProductKernels);
 }

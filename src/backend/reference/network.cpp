@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "backend/operation.h"
 #include "backend/reference/attention.h"
 #include "backend/reference/reference_backend.h"
 
@@ -54,11 +55,20 @@ void ReferenceBackend<T>::download(const void* from, std::span<double> to) const
 
 template <typename T>
 template <typename From>
-const T* ReferenceBackend<T>::own(std::span<const From> values) {
-  weights_.push_back(std::make_unique_for_overwrite<T[]>(values.size()));
-  std::transform(values.begin(), values.end(), weights_.back().get(),
+std::unique_ptr<T[]> ReferenceBackend<T>::own(std::span<const From> values) {
+  auto copy = std::make_unique_for_overwrite<T[]>(values.size());
+  std::transform(values.begin(), values.end(), copy.get(),
                  [](From v) { return static_cast<T>(v); });
-  return weights_.back().get();
+  return copy;
+}
+
+template <typename T>
+Matrix ReferenceBackend<T>::keep_matrix(std::unique_ptr<T[]> weights, std::unique_ptr<T[]> bias,
+                                        std::int32_t out, std::int32_t in) {
+  weights_.push_back(std::make_unique<PlainWeights<T>>());
+  weights_.back()->weights = std::move(weights);
+  weights_.back()->bias = std::move(bias);
+  return {weights_.back().get(), out, in};
 }
 
 template <typename T>
@@ -66,29 +76,29 @@ Matrix ReferenceBackend<T>::upload_matrix(std::unique_ptr<float[]> take, std::in
                                           std::int32_t in, std::span<const float> bias,
                                           Epilogue /*use*/) {
   const std::size_t count = static_cast<std::size_t>(out) * static_cast<std::size_t>(in);
-  Matrix matrix{nullptr, nullptr, out, in};
+  std::unique_ptr<T[]> weights;
   if constexpr (std::is_same_v<T, float>) {
-    matrix.weights = take.get();
-    weights_.push_back(std::move(take));
+    weights = std::move(take);
   } else {
-    matrix.weights = own(std::span<const float>(take.get(), count));
+    weights = own(std::span<const float>(take.get(), count));
   }
-  if (!bias.empty()) matrix.bias = own(bias);
-  return matrix;
+  return keep_matrix(std::move(weights), bias.empty() ? nullptr : own(bias), out, in);
 }
 
 template <typename T>
 Matrix ReferenceBackend<T>::upload_folded_matrix(std::span<const double> weights, std::int32_t out,
                                                  std::int32_t in, std::span<const double> bias,
                                                  Epilogue /*use*/, bool /*exact*/) {
-  return {own(weights), bias.empty() ? nullptr : own(bias), out, in};
+  return keep_matrix(own(weights), bias.empty() ? nullptr : own(bias), out, in);
 }
 
 template <typename T>
 void ReferenceBackend<T>::linear(const Matrix& w, const void* x, void* y, Rows rows,
                                  Epilogue epilogue) const {
-  const auto* weights = static_cast<const T*>(w.weights);
-  const auto* bias = static_cast<const T*>(w.bias);
+  const OperationSpan span(Operation::linear);
+  const auto& own = *static_cast<const PlainWeights<T>*>(w.weights);
+  const T* const weights = own.weights.get();
+  const T* const bias = own.bias.get();
   // Eight outputs at a time only so that eight sums are in flight; each sum runs over k in order.
   constexpr std::int32_t kTile = 8;
   const auto products = [&](const T* input, std::int32_t first, std::int32_t count, T* sums) {
@@ -134,6 +144,7 @@ void ReferenceBackend<T>::linear(const Matrix& w, const void* x, void* y, Rows r
 template <typename T>
 void ReferenceBackend<T>::rms_norm(const void* x, const void* scale, void* y, Rows rows,
                                    std::int32_t dim) const {
+  const OperationSpan span(Operation::rms_norm);
   const auto* gain = static_cast<const T*>(scale);
   for (std::int32_t row = 0; row < rows.count; ++row) {
     const T* in = static_cast<const T*>(x) + std::int64_t{row} * dim;
@@ -148,6 +159,7 @@ void ReferenceBackend<T>::rms_norm(const void* x, const void* scale, void* y, Ro
 template <typename T>
 void ReferenceBackend<T>::set_labels(const Batch& batch, const void* labels, void* hidden,
                                      std::int32_t dim) const {
+  const OperationSpan span(Operation::set_labels);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     if (b.labels == 0) continue;
@@ -164,6 +176,7 @@ template <typename T>
 void ReferenceBackend<T>::rotary_append(const Batch& batch, const Rotary& rotary, void* qkv,
                                         const KvLayer& kv, std::int32_t heads,
                                         std::int32_t d) const {
+  const OperationSpan span(Operation::rotary_append);
   const std::int32_t half = d / 2;
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
@@ -196,6 +209,7 @@ template <typename T>
 void ReferenceBackend<T>::time_attention(const Batch& batch, const void* qkv, const KvLayer& kv,
                                          void* out, std::int32_t heads, std::int32_t d,
                                          bool last_only) const {
+  const OperationSpan span(Operation::time_attention);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
@@ -218,6 +232,7 @@ void ReferenceBackend<T>::time_attention(const Batch& batch, const void* qkv, co
 template <typename T>
 void ReferenceBackend<T>::variate_attention(const Batch& batch, const void* qkv, void* out,
                                             std::int32_t heads, std::int32_t d) const {
+  const OperationSpan span(Operation::variate_attention);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     const std::int32_t* ids = batch.ids + b.ids;
@@ -248,6 +263,7 @@ void ReferenceBackend<T>::variate_attention(const Batch& batch, const void* qkv,
 template <typename T>
 void ReferenceBackend<T>::gather_last(const Batch& batch, const void* x, void* y,
                                       std::int32_t dim) const {
+  const OperationSpan span(Operation::gather_last);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {

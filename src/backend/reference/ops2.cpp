@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/operation.h"
 #include "backend/reference/attention.h"
 #include "backend/reference/series2.h"
 
@@ -74,25 +75,17 @@ void attend2(const T* query, T* out, std::int32_t n, const HeadShape& shape, Key
 }  // namespace
 
 template <typename T>
-void ReferenceOps2<T>::statistics(const Call& call, const SeriesArrays& a) const {
+void ReferenceOps2<T>::inputs(const Call& call, const SeriesArrays& a, bool first,
+                              const Matrix& /*next*/, void* z) const {
+  const OperationSpan span(Operation::inputs);
   for (std::int32_t i = 0; i < call.count; ++i) {
     const CallSlice& s = call.slices[i];
     for (std::int32_t v = 0; v < s.variates; ++v) {
-      series2::statistics(lane_of<T>(s, a, v), s.fallback);
+      const series2::Lane<T> lane = lane_of<T>(s, a, v);
+      series2::statistics(lane, s.fallback);
+      if (first) series2::cap_bounds(lane, s.cap);
     }
   }
-}
-
-template <typename T>
-void ReferenceOps2<T>::cap_bounds(const Call& call, const SeriesArrays& a) const {
-  for (std::int32_t i = 0; i < call.count; ++i) {
-    const CallSlice& s = call.slices[i];
-    for (std::int32_t v = 0; v < s.variates; ++v) series2::cap_bounds(lane_of<T>(s, a, v), s.cap);
-  }
-}
-
-template <typename T>
-void ReferenceOps2<T>::embed_inputs(const Call& call, const SeriesArrays& a, void* z) const {
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
     series2::embed_input(lane_of<T>(s, a, v), s.patch + t, t < s.refed,
                          static_cast<T*>(z) + row * 2 * a.patch);
@@ -102,6 +95,7 @@ void ReferenceOps2<T>::embed_inputs(const Call& call, const SeriesArrays& a, voi
 template <typename T>
 void ReferenceOps2<T>::quantiles(const Call& call, const SeriesArrays& a, const void* raw,
                                  void* y) const {
+  const OperationSpan span(Operation::quantiles);
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
     const std::int64_t at = row * kQuantiles * a.patch;
     series2::quantiles(lane_of<T>(s, a, v), s.patch + t + 1, static_cast<const T*>(raw) + at,
@@ -110,8 +104,19 @@ void ReferenceOps2<T>::quantiles(const Call& call, const SeriesArrays& a, const 
 }
 
 template <typename T>
+void ReferenceOps2<T>::knot_results(const Call& call, const SeriesArrays& a, const void* quantiles,
+                                    const KnotOutputs& to) const {
+  const OperationSpan span(Operation::knot_results);
+  for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+    series2::knot_results(s, a, v, t, static_cast<const T*>(quantiles) + row * kQuantiles * a.patch,
+                          to);
+  });
+}
+
+template <typename T>
 void ReferenceOps2<T>::feed_back(const Call& call, const void* quantiles,
                                  const SeriesArrays& a) const {
+  const OperationSpan span(Operation::feed_back);
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
     if (v >= s.targets) return;
     series2::feed_back(lane_of<T>(s, a, v), s.patch + t + 1,
@@ -121,8 +126,10 @@ void ReferenceOps2<T>::feed_back(const Call& call, const void* quantiles,
 
 template <typename T>
 void ReferenceOps2<T>::linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const {
-  const auto* weights = static_cast<const T*>(w.weights);
-  const auto* bias = static_cast<const T*>(w.bias);
+  const OperationSpan span(Operation::linear_silu);
+  const auto& own = *static_cast<const PlainWeights<T>*>(w.weights);
+  const T* const weights = own.weights.get();
+  const T* const bias = own.bias.get();
   for (std::int32_t row = 0; row < rows.count; ++row) {
     const T* input = static_cast<const T*>(x) + std::int64_t{row} * w.in;
     T* output = static_cast<T*>(y) + std::int64_t{row} * w.out;
@@ -134,14 +141,17 @@ void ReferenceOps2<T>::linear_silu(const Matrix& w, const void* x, void* y, Rows
 }
 
 template <typename T>
-void ReferenceOps2<T>::rms_norm(const void* x, void* y, Rows rows, std::int32_t dim,
+void ReferenceOps2<T>::rms_norm(const void* x, void* y, Rows rows, const Matrix& next,
                                 double epsilon) const {
+  const OperationSpan span(Operation::rms_norm);
+  const std::int32_t dim = next.in;
   for (std::int64_t row = 0; row < rows.count; ++row) {
     norm<T>(static_cast<const T*>(x) + row * dim, nullptr, static_cast<T*>(y) + row * dim, dim,
             epsilon);
   }
 }
 
+/// Norms queries and keys in place.
 template <typename T>
 void ReferenceOps2<T>::norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm,
                                   void* qkv) const {
@@ -150,6 +160,7 @@ void ReferenceOps2<T>::norm_heads(Rows rows, const HeadShape& shape, const HeadN
   }
 }
 
+/// Norms and rotates queries in place, and appends keys and values to the cache.
 template <typename T>
 void ReferenceOps2<T>::rotary_append(const Call& call, const HeadShape& shape, const HeadNorm& norm,
                                      const Rotary& rotary, void* qkv, const KvCache& kv) const {
@@ -180,8 +191,11 @@ void ReferenceOps2<T>::rotary_append(const Call& call, const HeadShape& shape, c
 
 template <typename T>
 void ReferenceOps2<T>::time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
-                                      const HeadShape& shape, const void* qkv, const KvCache& kv,
-                                      void* out) const {
+                                      const HeadShape& shape, const HeadNorm& norm,
+                                      const Rotary& rotary, void* qkv, const KvCache& kv,
+                                      bool /*keep*/, void* out) const {
+  const OperationSpan span(Operation::time_attention);
+  rotary_append(all, shape, norm, rotary, qkv, kv);
   for (std::int32_t i = 0; i < wanted.count; ++i) {
     const CallSlice& s = wanted.slices[i];
     const CallSlice& source = all.slices[i];
@@ -212,7 +226,10 @@ void ReferenceOps2<T>::time_attention(const Call& all, const Call& wanted, const
 
 template <typename T>
 void ReferenceOps2<T>::variate_attention(const Call& call, const SeriesArrays& a,
-                                         const HeadShape& shape, const void* qkv, void* out) const {
+                                         const HeadShape& shape, const HeadNorm& norm, void* qkv,
+                                         void* out) const {
+  const OperationSpan span(Operation::variate_attention);
+  norm_heads(call.rows, shape, norm, qkv);
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
     const auto row_of = [&](std::int32_t variate) {
       return static_cast<const T*>(qkv) +
@@ -235,6 +252,7 @@ void ReferenceOps2<T>::variate_attention(const Call& call, const SeriesArrays& a
 template <typename T>
 void ReferenceOps2<T>::gather(const Call& all, const Call& wanted, const void* x, void* y,
                               std::int32_t dim) const {
+  const OperationSpan span(Operation::gather);
   for (std::int32_t i = 0; i < wanted.count; ++i) {
     const CallSlice& s = wanted.slices[i];
     const CallSlice& source = all.slices[i];

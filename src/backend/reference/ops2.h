@@ -2,32 +2,43 @@
 // The operations of Toto 2.0 in plain loops, in float or double: the oracle.
 #pragma once
 
+#include <memory>
+
 #include "backend/ops2.h"
 
 namespace toto::reference {
 
+/// A matrix [out][in] and its bias [out], or nullptr.
+template <typename T>
+struct PlainWeights : PackedWeights {
+  std::unique_ptr<T[]> weights, bias;
+};
+
 template <typename T>
 class ReferenceOps2 final : public Ops2 {
  public:
-  void statistics(const Call& call, const SeriesArrays& a) const override;
-  void cap_bounds(const Call& call, const SeriesArrays& a) const override;
-  void embed_inputs(const Call& call, const SeriesArrays& a, void* z) const override;
+  void inputs(const Call& call, const SeriesArrays& a, bool first, const Matrix& next,
+              void* z) const override;
   void quantiles(const Call& call, const SeriesArrays& a, const void* raw, void* y) const override;
+  void knot_results(const Call& call, const SeriesArrays& a, const void* quantiles,
+                    const KnotOutputs& to) const override;
   void feed_back(const Call& call, const void* quantiles, const SeriesArrays& a) const override;
 
   void linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const override;
-  void rms_norm(const void* x, void* y, Rows rows, std::int32_t dim, double epsilon) const override;
-  void norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm,
-                  void* qkv) const override;
-  void rotary_append(const Call& call, const HeadShape& shape, const HeadNorm& norm,
-                     const Rotary& rotary, void* qkv, const KvCache& kv) const override;
+  void rms_norm(const void* x, void* y, Rows rows, const Matrix& next,
+                double epsilon) const override;
   void time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
-                      const HeadShape& shape, const void* qkv, const KvCache& kv,
-                      void* out) const override;
+                      const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary, void* qkv,
+                      const KvCache& kv, bool keep, void* out) const override;
   void variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,
-                         const void* qkv, void* out) const override;
+                         const HeadNorm& norm, void* qkv, void* out) const override;
   void gather(const Call& all, const Call& wanted, const void* x, void* y,
               std::int32_t dim) const override;
+
+ private:
+  void norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm, void* qkv) const;
+  void rotary_append(const Call& call, const HeadShape& shape, const HeadNorm& norm,
+                     const Rotary& rotary, void* qkv, const KvCache& kv) const;
 };
 
 }  // namespace toto::reference

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "backend/operation.h"
 #include "backend/reference/reference_backend.h"
 #include "backend/reference/scaler.h"
 #include "core/draw.h"
@@ -61,6 +62,7 @@ template <typename T>
 void ReferenceBackend<T>::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
                                 const std::uint8_t* mask, ScalerState* state,
                                 const ScalerOutputs& to) const {
+  const OperationSpan span(Operation::scale);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
@@ -84,6 +86,7 @@ void ReferenceBackend<T>::scale(const Batch& batch, const ScalerSpec& spec, cons
 template <typename T>
 void ReferenceBackend<T>::repeat_state(const Batch& source, const Batch& batch,
                                        const ScalerState* from, ScalerState* to) const {
+  const OperationSpan span(Operation::repeat_state);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
@@ -95,6 +98,7 @@ void ReferenceBackend<T>::repeat_state(const Batch& source, const Batch& batch,
 template <typename T>
 void ReferenceBackend<T>::distribution(void* raw, Rows rows, std::int32_t components,
                                        bool mixture) const {
+  const OperationSpan span(Operation::distribution);
   const auto floor = static_cast<T>(kEpsilon);
   for (std::int64_t row = 0; row < rows.count; ++row) {
     T* df = static_cast<T*>(raw) + row * 4 * components;
@@ -127,6 +131,7 @@ template <typename T>
 void ReferenceBackend<T>::predict_mean(const Batch& batch, const Batch* shared,
                                        const PatchShape& shape, const void* params, const void* loc,
                                        const void* scale, void* y) const {
+  const OperationSpan span(Operation::predict_mean);
   const std::int32_t k_count = shape.components;
   for_each_lane<T>(
       batch, shared, shape, params, loc, scale, y,
@@ -146,6 +151,7 @@ template <typename T>
 void ReferenceBackend<T>::predict_draw(const Batch& batch, const Batch* shared,
                                        const PatchShape& shape, const void* params, const void* loc,
                                        const void* scale, void* y) const {
+  const OperationSpan span(Operation::predict_draw);
   const std::int32_t k_count = shape.components;
   for_each_lane<T>(
       batch, shared, shape, params, loc, scale, y,
@@ -166,6 +172,7 @@ void ReferenceBackend<T>::predict_draw(const Batch& batch, const Batch* shared,
 template <typename T>
 void ReferenceBackend<T>::inject(const Batch& batch, const PatchShape& shape,
                                  const float* covariates, void* y) const {
+  const OperationSpan span(Operation::inject);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {

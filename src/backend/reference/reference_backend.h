@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/host_statistics.h"
+#include "backend/host_paths.h"
 #include "backend/reference/ops2.h"
 
 namespace toto::reference {
@@ -32,6 +32,7 @@ class ReferenceBackend final : public Backend {
                                             std::int32_t in, std::span<const double> bias,
                                             Epilogue use, bool exact) override;
   [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
+  [[nodiscard]] PathOps* paths() override { return &paths_; }
 
   void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
              ScalerState* state, const ScalerOutputs& to) const override;
@@ -63,8 +64,8 @@ class ReferenceBackend final : public Backend {
                           std::int32_t samples) override;
   void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
             float* kept, const KeptShape& room) const override;
-  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
-                        const void* loc, const void* scale, const Levels& levels,
+  void exact_statistics(const Batch& batch, const PatchShape& shape, const HeadResults& head,
+                        void* params, const void* loc, const void* scale, const Levels& levels,
                         float* out) const override;
   void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
                          std::int32_t first, const Levels& levels, float* out) const override;
@@ -75,11 +76,13 @@ class ReferenceBackend final : public Backend {
  private:
   /// A copy in the backend's own precision.
   template <typename From>
-  const T* own(std::span<const From> values);
+  static std::unique_ptr<T[]> own(std::span<const From> values);
+  Matrix keep_matrix(std::unique_ptr<T[]> weights, std::unique_ptr<T[]> bias, std::int32_t out,
+                     std::int32_t in);
 
-  std::vector<std::unique_ptr<T[]>> weights_;
+  std::vector<std::unique_ptr<PlainWeights<T>>> weights_;
   ReferenceOps2<T> ops2_;
-  mutable HostStatistics statistics_;  // room for its threads, nothing that lasts
+  HostPaths<T> paths_{*this};
 };
 
 }  // namespace toto::reference

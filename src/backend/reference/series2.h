@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "backend/knot_steps.h"
 #include "backend/ops2.h"
 
 namespace toto::series2 {
@@ -29,7 +30,7 @@ struct Lane {
 
 template <typename T>
 Lane<T> lane_of(const CallSlice& s, const SeriesArrays& a, std::int32_t variate) {
-  const std::int64_t first = s.array + std::int64_t{variate} * s.patches;
+  const std::int64_t first = first_patch_of(s, variate);
   return {s.patches,
           s.context,
           a.patch,
@@ -188,6 +189,26 @@ void feed_back(const Lane<T>& lane, std::int32_t p, const T* quantiles) {
   std::copy_n(quantiles + std::int64_t{kQuantiles / 2} * lane.patch, lane.patch,
               lane.values + first);
   std::fill_n(lane.mask + first, lane.patch, std::uint8_t{1});
+}
+
+/// The steps of the patch that a token's row predicts: quantiles [9][P].
+template <typename T>
+void knot_results(const CallSlice& s, const SeriesArrays& a, std::int32_t variate,
+                  std::int32_t token, const T* quantiles, const KnotOutputs& to) {
+  const std::int32_t p = s.patch + token + 1;
+  const std::int32_t first = (p - s.context) * a.patch;
+  const std::int64_t at = first_patch_of(s, variate) + p;
+  const auto loc = static_cast<double>(static_cast<const T*>(a.loc)[at]);
+  const auto scale = static_cast<double>(static_cast<const T*>(a.scale)[at]);
+  double knots[kQuantiles];
+  for (std::int32_t i = 0; i < a.patch && first + i < s.horizon; ++i) {
+    for (std::int32_t q = 0; q < kQuantiles; ++q) {
+      knots[q] = static_cast<double>(quantiles[std::int64_t{q} * a.patch + i]);
+    }
+    const KnotStep step{s, variate, first + i, loc, scale, knots};
+    step.put_statistics(to);
+    for (std::int32_t n = 0; n < step.draws(to); ++n) step.put_draw(to, n);
+  }
 }
 
 /// Calls visit(slice, variate, token, row) for every token of a call.

@@ -40,6 +40,10 @@ ForecasterRunner::ForecasterRunner(const Model& model, const ForecasterOptions& 
       cost_(*model.impl().net),
       forecaster_(model, options) {}
 
+bool ForecasterRunner::on_device() const {
+  return model_.impl().net->backend().capture() != nullptr;
+}
+
 void ForecasterRunner::check(const Request& request) const {
   check_options(request.options);
   check_series(request.series, model_.impl().net->patch(), request.options.align,

@@ -22,6 +22,7 @@ class ForecasterRunner final : public Runner {
   ForecasterRunner(const Model& model, const ForecasterOptions& options);
 
   [[nodiscard]] std::string_view device() const override { return device_; }
+  [[nodiscard]] bool on_device() const override;
   void check(const Request& request) const override;
   [[nodiscard]] Estimate estimate(const Request& request, bool bytes) const override;
   [[nodiscard]] bool compatible(const Request& a, const Request& b) const override;

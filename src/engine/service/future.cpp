@@ -16,11 +16,15 @@ void Future::Job::own(const Series& series) {
   mask_.assign(series.mask.begin(), series.mask.end());
   groups_.assign(series.groups.begin(), series.groups.end());
   future_.assign(series.future_exogenous.begin(), series.future_exogenous.end());
+  future_mask_.assign(series.future_mask.begin(), series.future_mask.end());
+  value_offsets_.assign(series.value_offsets.begin(), series.value_offsets.end());
   request.series.id = id_;
   request.series.values = values_;
   request.series.mask = mask_;
   request.series.groups = groups_;
   request.series.future_exogenous = future_;
+  request.series.future_mask = future_mask_;
+  request.series.value_offsets = value_offsets_;
 }
 
 void Future::Job::resolve(Forecast&& value, std::shared_ptr<const Error> failure) {

@@ -47,8 +47,9 @@ struct Future::Job {
   void own(const Series& series);
   std::string id_;
   std::vector<float> values_, future_;
-  std::vector<std::uint8_t> mask_;
+  std::vector<std::uint8_t> mask_, future_mask_;
   std::vector<std::int32_t> groups_;
+  std::vector<double> value_offsets_;
 };
 
 using JobPointer = std::shared_ptr<Future::Job>;

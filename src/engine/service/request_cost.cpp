@@ -25,12 +25,14 @@ RequestCost::RequestCost(const Network& net) : net_(net), program_(net.program()
 Estimate RequestCost::of(const Request& request, bool bytes) const {
   const SeriesRequest asked = writer_.request_of(request.series, request.options);
   const Generation generation = writer_.generation_of(request.options);
+  check_paths(net_, generation);
   Item item = item_of(asked, 0, net_.patch());
   program_->check(item);
   item.level_count = static_cast<std::int32_t>(request.options.levels.size() + 1);  // the median
   MicroBatch batch;
   batch.mean = generation.mean;
   batch.cached = generation.cached;
+  batch.coherent = generation.coherent;
   batch.exact = generation.exact;
   take_into(batch, item, asked, batch.exact ? net_.exact_steps(item.horizon) : 0);
   batch.items = {&item, 1};

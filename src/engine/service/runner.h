@@ -21,7 +21,7 @@ struct Outcome {
 };
 
 /// Of one device. check(), estimate() and compatible() may be called on any thread while run()
-/// runs; run() is called by one thread at a time.
+/// runs; run() is called by one thread at a time, and not always by the same.
 class Runner {
  public:
   Runner() = default;
@@ -30,6 +30,9 @@ class Runner {
   virtual ~Runner() = default;
 
   [[nodiscard]] virtual std::string_view device() const = 0;
+  /// Whether run() leaves the cores of the host mostly idle. Then the results of a large
+  /// micro-batch are given out while the next one is computed.
+  [[nodiscard]] virtual bool on_device() const { return false; }
   /// Throws what is wrong with the request itself, so that it spoils no micro-batch.
   virtual void check(const Request& request) const = 0;
   /// Without `seconds`, which the service measures. `bytes`: whether they are wanted, which takes

@@ -196,7 +196,9 @@ void Service::Impl::close() {
   }
   const std::scoped_lock lock(joining_);
   for (const auto& device : devices_) {
-    if (device->thread.joinable()) device->thread.join();
+    for (const auto& lane : device->lanes) {
+      if (lane->thread.joinable()) lane->thread.join();
+    }
   }
 }
 

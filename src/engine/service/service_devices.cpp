@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of devices: each gathers a micro-batch, computes it, and resolves its futures.
+// The threads of devices: each gathers a micro-batch, has it computed, and resolves its futures.
 #include <algorithm>
 #include <cmath>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "core/stopwatch.h"
@@ -24,49 +25,81 @@ Service::Impl::Impl(std::vector<std::unique_ptr<Runner>> runners, const ServiceO
                                          "", "use a shorter context or fewer samples")),
       queue_(options.max_queue) {
   options_.max_batch_requests = std::max<std::size_t>(options_.max_batch_requests, 1);
-  const std::size_t most = options_.max_batch_requests;
-  for (auto& runner : runners) {
-    auto device = std::make_unique<Device>();
-    device->runner = std::move(runner);
-    device->batch.reserve(most);
-    device->requests.reserve(most);
-    device->outcomes.reserve(most);
-    device->errors.reserve(most);
-    device->stop = [this, d = device.get()] { return nobody_waits(*d); };
-    counted_.devices.emplace_back().name = device->runner->device();
-    devices_.push_back(std::move(device));
-  }
+  for (auto& runner : runners) add_device(std::move(runner));
   idle_ = devices_.size();
   try {
-    for (std::size_t i = 0; i < devices_.size(); ++i) {
-      devices_[i]->thread = std::thread([this, i] { serve(i); });
-    }
-  } catch (...) {  // the system has no more threads
+    start_threads();
+  } catch (...) {
     close();
-    throw;
+    try {
+      throw;
+    } catch (const std::system_error&) {
+      throw Error(ExitStatus::internal, "no_threads", "the system gave no thread for a device", {},
+                  "raise the limit of threads (ulimit -u) or of memory");
+    }
   }
 }
 
 Service::Impl::~Impl() { close(); }
 
-void Service::Impl::serve(std::size_t index) {
-  Device& device = *devices_[index];
-  Lock lock(mutex_);
+void Service::Impl::add_device(std::unique_ptr<Runner> runner) {
+  const std::size_t most = options_.max_batch_requests;
+  auto device = std::make_unique<Device>();
+  device->index = devices_.size();
+  device->runner = std::move(runner);
+  for (int i = 0; i < (device->runner->on_device() ? 2 : 1); ++i) {
+    auto lane = std::make_unique<Lane>();
+    lane->batch.reserve(most);
+    lane->requests.reserve(most);
+    lane->outcomes.reserve(most);
+    lane->errors.reserve(most);
+    lane->stop = [this, l = lane.get()] { return nobody_waits(*l); };
+    device->lanes.push_back(std::move(lane));
+  }
+  counted_.devices.emplace_back().name = device->runner->device();
+  devices_.push_back(std::move(device));
+}
+
+void Service::Impl::start_threads() {
+  for (const auto& device : devices_) {
+    for (const auto& lane : device->lanes) {
+      lane->thread = std::thread([this, d = device.get(), l = lane.get()] { serve(*d, *l); });
+    }
+  }
+}
+
+/// Takes the device, and waits for a request. False: the service ends.
+bool Service::Impl::take(Device& device, Lock& lock) {
+  device.free.wait(lock, [&device] { return !device.taken; });
+  device.taken = true;
   for (;;) {
     work_.wait(lock, [this] { return stop_ || queue_.size() > 0; });
     expire(lock);
-    if (queue_.size() == 0) {
-      if (stop_) return;
-      continue;
-    }
-    gather(device);
+    if (queue_.size() > 0) return true;
+    if (stop_) break;
+  }
+  leave(device);
+  return false;
+}
+
+/// The other lane of the device has its turn.
+void Service::Impl::leave(Device& device) {
+  device.taken = false;
+  device.free.notify_one();
+}
+
+void Service::Impl::serve(Device& device, Lane& lane) {
+  // Waking the other lane takes about as long as giving out so many results.
+  constexpr std::size_t kWorthALane = 64;
+  Lock lock(mutex_);
+  while (take(device, lock)) {
+    gather(device, lane);
     --idle_;
-    ServiceCounters::Device& counted = counted_.devices[index];
     double cost = 0;
-    for (const JobPointer& job : device.batch) cost += job->estimate.cost;
+    for (const JobPointer& job : lane.batch) cost += job->estimate.cost;
     running_cost_ += cost;
-    counted_.running += device.batch.size();
-    counted.busy = true;
+    counted_.running += lane.batch.size();
+    counted_.devices[device.index].busy = true;
     if (queue_.size() > 0 && idle_ > 0) work_.notify_one();
     const auto begun = Clock::now();
     lock.unlock();
@@ -74,100 +107,113 @@ void Service::Impl::serve(std::size_t index) {
     double seconds = 0;
     {
       const Stopwatch watch(seconds);
-      compute(device);
+      compute(device, lane);
     }
 
     lock.lock();
-    running_cost_ -= cost;
-    if (--busy_batches_ == 0) running_cost_ = 0;
-    counted_.running -= device.batch.size();
-    counted.busy = false;
-    ++counted.batches;
-    counted.requests += device.batch.size();
-    counted.cost += cost;
-    counted.busy_seconds += seconds;
-    ++counted_.batches;
-    const double size = std::log2(std::max(cost, 1.0)) / 2;
-    ++counted_
-          .batch_costs[std::min(static_cast<std::size_t>(size), counted_.batch_costs.size() - 1)];
-    calibration_.add(cost, seconds);
-    for (std::size_t i = 0; i < device.batch.size(); ++i) {
-      device.batch[i]->queue_seconds =
-          std::chrono::duration<double>(begun - device.batch[i]->submitted).count();
-      settle(device, i, seconds);
+    count(device, lane, cost, seconds);
+    for (std::size_t i = 0; i < lane.batch.size(); ++i) {
+      lane.batch[i]->queue_seconds =
+          std::chrono::duration<double>(begun - lane.batch[i]->submitted).count();
+      settle(lane, i, seconds);
+    }
+    const bool apart = device.lanes.size() > 1 && lane.batch.size() >= kWorthALane;
+    if (apart) {
+      ++idle_;
+      leave(device);
     }
     lock.unlock();
-    for (std::size_t i = 0; i < device.batch.size(); ++i) {
-      give(device.batch[i], std::move(device.outcomes[i].forecast), device.errors[i]);
+    for (std::size_t i = 0; i < lane.batch.size(); ++i) {
+      give(lane.batch[i], std::move(lane.outcomes[i].forecast), lane.errors[i]);
     }
     lock.lock();
-    ++idle_;
-    unresolved_ -= device.batch.size();
+    if (!apart) {
+      ++idle_;
+      leave(device);
+    }
+    unresolved_ -= lane.batch.size();
     settled_.notify_all();
-    device.batch.clear();
-    device.outcomes.clear();
-    device.errors.clear();
+    lane.batch.clear();
+    lane.outcomes.clear();
+    lane.errors.clear();
   }
+}
+
+/// Counts a micro-batch that was computed.
+void Service::Impl::count(const Device& device, const Lane& lane, double cost, double seconds) {
+  running_cost_ -= cost;
+  if (--busy_batches_ == 0) running_cost_ = 0;
+  counted_.running -= lane.batch.size();
+  ServiceCounters::Device& counted = counted_.devices[device.index];
+  counted.busy = false;
+  ++counted.batches;
+  counted.requests += lane.batch.size();
+  counted.cost += cost;
+  counted.busy_seconds += seconds;
+  ++counted_.batches;
+  const double size = std::log2(std::max(cost, 1.0)) / 2;
+  ++counted_.batch_costs[std::min(static_cast<std::size_t>(size), counted_.batch_costs.size() - 1)];
+  calibration_.add(cost, seconds);
 }
 
 /// Takes the next micro-batch: of what waits, as much as is left where every idle device takes the
 /// same.
-void Service::Impl::gather(Device& device) {
+void Service::Impl::gather(const Device& device, Lane& lane) {
   const std::size_t requests = (queue_.size() + idle_ - 1) / idle_;
   const double cost = queue_.cost() / static_cast<double>(idle_);
   queue_.gather(
       *device.runner,
       {std::min(options_.max_batch_cost, cost), std::min(options_.max_batch_requests, requests)},
-      device.batch);
+      lane.batch);
   ++busy_batches_;
 }
 
 /// One call of the runner; where that throws, one for each request.
-void Service::Impl::compute(Device& device) {
-  const std::size_t count = device.batch.size();
-  device.outcomes.resize(count);
-  device.errors.resize(count);
-  device.requests.clear();
-  for (const JobPointer& job : device.batch) device.requests.push_back(&job->request);
+void Service::Impl::compute(const Device& device, Lane& lane) {
+  const std::size_t all = lane.batch.size();
+  lane.outcomes.resize(all);
+  lane.errors.resize(all);
+  lane.requests.clear();
+  for (const JobPointer& job : lane.batch) lane.requests.push_back(&job->request);
   try {
-    call(device, 0, count);
+    call(device, lane, 0, all);
     return;
   } catch (...) {
-    if (count == 1) {
-      device.outcomes.front() = {{}, std::current_exception()};
+    if (all == 1) {
+      lane.outcomes.front() = {{}, std::current_exception()};
       return;
     }
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    device.outcomes[i] = {};
+  for (std::size_t i = 0; i < all; ++i) {
+    lane.outcomes[i] = {};
     try {
-      device.active = std::span(device.batch).subspan(i, 1);
-      if (nobody_waits(device)) throw Error(*cancelled_);
-      call(device, i, 1);
+      lane.active = std::span(lane.batch).subspan(i, 1);
+      if (nobody_waits(lane)) throw Error(*cancelled_);
+      call(device, lane, i, 1);
     } catch (...) {
-      device.outcomes[i] = {{}, std::current_exception()};
+      lane.outcomes[i] = {{}, std::current_exception()};
     }
   }
 }
 
-void Service::Impl::call(Device& device, std::size_t first, std::size_t count) {
-  device.active = std::span(device.batch).subspan(first, count);
-  device.runner->run(std::span(device.requests).subspan(first, count),
-                     std::span(device.outcomes).subspan(first, count), device.stop);
+void Service::Impl::call(const Device& device, Lane& lane, std::size_t first, std::size_t all) {
+  lane.active = std::span(lane.batch).subspan(first, all);
+  device.runner->run(std::span(lane.requests).subspan(first, all),
+                     std::span(lane.outcomes).subspan(first, all), lane.stop);
 }
 
-bool Service::Impl::nobody_waits(const Device& device) const {
+bool Service::Impl::nobody_waits(const Lane& lane) const {
   if (closing_) return true;
   const auto now = Clock::now();
-  return std::all_of(device.active.begin(), device.active.end(),
+  return std::all_of(lane.active.begin(), lane.active.end(),
                      [now](const JobPointer& job) { return job->cancelled || job->expired(now); });
 }
 
 /// What the future is going to say; counts it.
-void Service::Impl::settle(Device& device, std::size_t index, double seconds) {
-  Future::Job& job = *device.batch[index];
-  Outcome& outcome = device.outcomes[index];
-  ErrorPointer& error = device.errors[index];
+void Service::Impl::settle(Lane& lane, std::size_t index, double seconds) {
+  Future::Job& job = *lane.batch[index];
+  Outcome& outcome = lane.outcomes[index];
+  ErrorPointer& error = lane.errors[index];
   job.compute_seconds = seconds;
   queue_times_.add(job.queue_seconds);
   compute_times_.add(seconds);

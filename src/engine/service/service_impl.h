@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind toto::Service: a queue, and a thread for each device.
+// What stands behind toto::Service: a queue, and the threads of each device.
 #pragma once
 
 #include <condition_variable>
@@ -35,9 +35,9 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
   using Lock = std::unique_lock<std::mutex>;
   using ErrorPointer = std::shared_ptr<const Error>;
 
-  struct Device {
-    std::unique_ptr<Runner> runner;
-    // Of the micro-batch; vectors have room for the largest from the start.
+  /// A micro-batch and the thread that gathers it, has it computed and gives out its results.
+  struct Lane {
+    // Vectors have room for the largest micro-batch from the start.
     std::vector<JobPointer> batch;
     std::vector<const Request*> requests;
     std::vector<Outcome> outcomes;
@@ -45,6 +45,15 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
     std::span<const JobPointer> active;  // of the call of the runner
     StopCheck stop;
     std::thread thread;
+  };
+
+  /// A GPU has two lanes: one gives out results while the other has its micro-batch computed.
+  struct Device {
+    std::size_t index = 0;
+    std::unique_ptr<Runner> runner;
+    std::vector<std::unique_ptr<Lane>> lanes;
+    bool taken = false;            // by a lane, which waits for requests or has them computed
+    std::condition_variable free;  // it is not taken any more
   };
 
   // service.cpp: what callers do
@@ -55,12 +64,17 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
   void give(const JobPointer& job, Forecast&& forecast, const ErrorPointer& error);
 
   // service_devices.cpp: what the threads of devices do
-  void serve(std::size_t index);
-  void gather(Device& device);
-  void compute(Device& device);
-  void call(Device& device, std::size_t first, std::size_t count);
-  [[nodiscard]] bool nobody_waits(const Device& device) const;
-  void settle(Device& device, std::size_t index, double seconds);
+  void add_device(std::unique_ptr<Runner> runner);
+  void start_threads();
+  void serve(Device& device, Lane& lane);
+  [[nodiscard]] bool take(Device& device, Lock& lock);
+  void leave(Device& device);
+  void gather(const Device& device, Lane& lane);
+  void compute(const Device& device, Lane& lane);
+  void call(const Device& device, Lane& lane, std::size_t first, std::size_t all);
+  void count(const Device& device, const Lane& lane, double cost, double seconds);
+  [[nodiscard]] bool nobody_waits(const Lane& lane) const;
+  void settle(Lane& lane, std::size_t index, double seconds);
   [[nodiscard]] ErrorPointer error_of(const std::exception_ptr& thrown) const noexcept;
 
   ServiceOptions options_;
@@ -73,7 +87,7 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
   mutable std::mutex mutex_;  // of all that follows
   std::condition_variable work_, settled_;
   Queue queue_;
-  std::size_t idle_ = 0;        // devices, among them the one that gathers
+  std::size_t idle_ = 0;        // devices that compute nothing, among them the one that gathers
   std::size_t unresolved_ = 0;  // requests that were admitted and whose future is not ready
   double running_cost_ = 0;
   std::size_t busy_batches_ = 0;

@@ -21,18 +21,19 @@ std::string_view name_of(ScalerKind scaler) {
   return "global";
 }
 
-Execution execution_of(Build how) {
+Execution execution_of(Build how, ContextCache cache) {
+  const bool share = cache == ContextCache::shared;
   switch (how) {
     case Build::eager:
-      return Execution::eager();
+      return {false, false, share};
     case Build::exact:
-      // A folded head is rounded to float32. To share the context and to trim the last layer
-      // changes nothing in float64 that could be seen.
-      return {false, true, true};
+      // A folded head is rounded to float32. To trim the last layer changes nothing in float64 that
+      // could be seen.
+      return {false, true, share};
     case Build::planned:
       break;
   }
-  return {};
+  return {true, true, share};
 }
 
 ConfigurationPtr parse(std::string_view text, std::string_view where, bool strict,
@@ -60,9 +61,9 @@ void Toto1Configuration::describe(const WeightTable& weights, ModelInfo& info) c
 }
 
 std::unique_ptr<Network> Toto1Configuration::build(const WeightTable& weights,
-                                                   std::shared_ptr<Backend> backend,
-                                                   Build how) const {
-  return std::make_unique<Toto1>(config_, weights, std::move(backend), execution_of(how));
+                                                   std::shared_ptr<Backend> backend, Build how,
+                                                   ContextCache cache) const {
+  return std::make_unique<Toto1>(config_, weights, std::move(backend), execution_of(how, cache));
 }
 
 Family toto1_family() {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 
 namespace toto {
@@ -83,7 +84,16 @@ FoldedHead fold_head(std::span<const float> unembed, std::span<const float> unem
   };
   std::vector<std::jthread> helpers;
   const unsigned count = std::max(1U, std::thread::hardware_concurrency());
-  for (unsigned i = 1; i < count; ++i) helpers.emplace_back(work);
+  const auto start = [&] {
+    try {
+      helpers.emplace_back(work);
+      return true;
+    } catch (const std::system_error&) {  // no more threads: those that are there do it all
+      return false;
+    }
+  };
+  for (unsigned i = 1; i < count && start(); ++i) {
+  }
   work();
   return folded;
 }

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "backend/path_ops.h"
 #include "models/toto1/forward_cost.h"
 #include "models/toto1/run.h"
+#include "toto/error.hpp"
 
 namespace toto {
 namespace {
@@ -13,8 +15,8 @@ namespace {
 constexpr std::int32_t kMaxImages = 64;  // of calls that decode
 constexpr std::int32_t kMinPositions = 64;
 
-constexpr const char* kDimensions[] = {"rows",       "context lanes", "lanes",  "cached keys",
-                                       "covariates", "positions",     "patches"};
+constexpr const char* kDimensions[] = {"rows",       "context lanes", "lanes",   "cached keys",
+                                       "covariates", "positions",     "patches", "path rows"};
 
 std::size_t floats(std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); }
 
@@ -60,6 +62,14 @@ std::int32_t Toto1Program::at_once(const MicroBatch& batch, const Limits& limits
       std::clamp<std::int64_t>(fit, 1, std::max(batch.trajectories, 1)));
 }
 
+/// The reference has no mask for what is known ahead.
+void Toto1Program::check(const Item& item) const {
+  if (!item.covariate_gaps) return;
+  throw Error(ExitStatus::bad_data, "missing_covariate",
+              "Toto 1.0 takes no missing value of a covariate in the horizon", "future_exogenous",
+              "give a value for every step, or use a model of Toto 2.0");
+}
+
 std::int32_t Toto1Program::min_at_once(const MicroBatch& batch) const {
   if (!share_ || batch.patches > kMaxImages) return 1;
   const std::int32_t passes = kMaxImages / batch.patches;
@@ -86,6 +96,7 @@ Capacity Toto1Program::need(const MicroBatch& batch) const {
   c.of[kLanes] = batch.at_once * batch.variates;
   c.of[kRows] = std::max(contexts * prefill, c.of[kLanes]);
   c.of[kDecodes] = batch.patches > 1 ? 1 : 0;
+  c.of[kPathRows] = batch.coherent ? prefill : 0;
   c.of[kKvElements] = (contexts * prefill + (recompute ? 0 : suffix)) * width;
   return c;
 }
@@ -110,6 +121,7 @@ void Toto1Program::fill_tables(const Capacity& tables_for, std::byte* tables) co
 
 const char* Toto1Program::uncapturable(const MicroBatch& batch) const {
   if (!share_) return "the context is repeated";
+  if (batch.coherent) return "coherent paths";
   if (std::max(batch.passes(), 1) * batch.patches > kMaxImages) return "too many patches";
   return nullptr;
 }
@@ -133,6 +145,7 @@ void Toto1Program::size(const MicroBatch& batch, ProgramKey& key) const {
   key.levels = static_cast<std::int32_t>(bucket(batch.level_count));
   key.parameter_floats = batch.parameters ? 4 * net_.config().components + 2 : 0;
   key.mean = batch.mean;
+  key.coherent = batch.coherent;
   key.exact = batch.exact;
   key.sampled = batch.sampled;
   key.samples = batch.samples;
@@ -170,7 +183,8 @@ Cost Toto1Program::take_cost() {
 
 /// The network over the contexts that are staged. Leaves the parameters of the next patch, or if it
 /// is to leave them `raw` what they are formed of.
-void Toto1Program::prefill(Run& run, bool raw, bool observed) const {
+/// With `paths` also how the steps of a patch go together.
+void Toto1Program::prefill(Run& run, bool raw, bool observed, bool paths) const {
   Executor& ex = run.ex;
   Backend& be = ex.backend;
   const Toto1Workspace& w = run.w;
@@ -204,7 +218,17 @@ void Toto1Program::prefill(Run& run, bool raw, bool observed) const {
   }
   Activations a = w.act;
   a.params = w.context_params;
-  net_.forward(context, run.last, w.rotary, w.kv, a, run.shape.steps, &observer, raw);
+  if (paths) {
+    a.all_params = w.path_params;
+    a.all_unembedded = w.path_unembedded;
+  }
+  run.early = net_.forward(context, run.last, w.rotary, w.kv, a, run.shape.steps, &observer, raw);
+  if (!paths) return;
+  PatchShape whole = run.shape;
+  whole.steps = patch_;
+  be.paths()->neighbours(context, whole, w.path_params, w.loc, w.scale, ex.staged(run.at.x),
+                         reinterpret_cast<const std::uint8_t*>(ex.in.device + run.at.mask),
+                         w.path_scores, w.rho);
 }
 
 /// Stages the contexts of the trajectories from `first_sample` on, with the patches that they have
@@ -228,8 +252,9 @@ void Toto1Program::first_statistics(Run& run) const {
   const ProgramKey& key = run.key;
   run.ex.stage(&StageTimes::statistics);
   if (key.exact) {
-    ex.backend.exact_statistics(run.last, run.shape, net_.raw_output(), w.context_params,
-                                w.context_loc, w.context_scale, ex.levels, ex.out.exact);
+    ex.backend.exact_statistics(run.last, run.shape, {net_.raw_output(), run.early},
+                                w.context_params, w.context_loc, w.context_scale, ex.levels,
+                                ex.out.exact);
   }
   if (key.parameter_floats > 0) {
     ex.backend.keep_parameters(run.last, run.source, run.shape, w.context_params, w.context_loc,
@@ -270,7 +295,9 @@ void Toto1Program::predict(Run& run, const Batch& further, bool from_context) co
   const void* const params = from_context ? w.context_params : w.act.params;
   const void* const loc = from_context ? w.context_loc : w.lane_loc;
   const void* const scale = from_context ? w.context_scale : w.lane_scale;
-  if (key.mean) {
+  if (key.coherent) {
+    ex.backend.paths()->draw(further, shared, run.source, shape, params, loc, scale, w.rho, w.y);
+  } else if (key.mean) {
     be.predict_mean(further, shared, shape, params, loc, scale, w.y);
   } else {
     be.predict_draw(further, shared, shape, params, loc, scale, w.y);
@@ -284,16 +311,17 @@ void Toto1Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& 
                        const Workspace& workspace) {
   const auto& w = static_cast<const Toto1Workspace&>(workspace);
   Backend& be = ex.backend;
-  Run run{ex, batch, key, w, inputs(key, ex.in_at), {}, {}, {}, 0};
+  Run run{ex, batch, key, w, inputs(key, ex.in_at)};
   const std::int32_t first_steps = key.patches > 1 ? patch_ : key.last_steps;
   run.shape = {patch_, net_.config().components, first_steps};
   run.source = ex.batch(run.at.source, {key.series, key.variates, key.variates, key.variates});
   const bool recompute = !share_ && !batch.cached;
   const KeptShape room{key.horizon(patch_), key.trajectories};
 
-  const bool first = share_ || key.exact || key.parameter_floats > 0 || key.passes == 0;
+  const bool first =
+      share_ || key.exact || key.parameter_floats > 0 || key.passes == 0 || key.coherent;
   if (first) {  // staged with one trajectory
-    prefill(run, key.exact, true);
+    prefill(run, key.exact, true, key.coherent);
     first_statistics(run);
     if (share_ || key.passes == 0) show_parameters(run, 0, 0, true);
   }
@@ -301,7 +329,7 @@ void Toto1Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& 
     const std::int32_t first_sample = pass * batch.at_once;
     if (!share_) {
       restage(run, first_sample, 0);
-      prefill(run, false, pass == 0 && !first);
+      prefill(run, false, pass == 0 && !first, false);
       show_parameters(run, 0, first_sample, true);
     }
     for (std::int32_t patch = 0; patch < key.patches; ++patch) {
@@ -311,7 +339,7 @@ void Toto1Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& 
       const bool from_context = patch == 0 || recompute;
       if (patch > 0 && recompute) {
         restage(run, first_sample, patch);
-        prefill(run, false, false);
+        prefill(run, false, false, false);
         ex.stage(&StageTimes::decode);
       }
       const Batch further = further_batch(run, pass, patch);

@@ -17,6 +17,7 @@ class Toto1Program final : public Program {
  public:
   explicit Toto1Program(const Toto1& net);
 
+  void check(const Item& item) const override;
   [[nodiscard]] std::int64_t prefill_rows(const Item& item, const MicroBatch& batch) const override;
   [[nodiscard]] std::int64_t tokens(const Item& item, const MicroBatch& batch) const override;
   [[nodiscard]] std::int32_t at_once(const MicroBatch& batch, const Limits& limits) const override;
@@ -64,7 +65,7 @@ class Toto1Program final : public Program {
   // program.cpp: the operations
   struct Run;  // what every part of run() looks at
   void restage(Run& run, std::int32_t first_sample, std::int32_t generated);
-  void prefill(Run& run, bool raw, bool observed) const;
+  void prefill(Run& run, bool raw, bool observed, bool paths) const;
   void predict(Run& run, const Batch& further, bool from_context) const;
   void first_statistics(Run& run) const;
   Batch further_batch(Run& run, std::int32_t pass, std::int32_t patch);

@@ -12,9 +12,10 @@ struct Toto1Program::Run {
   const ProgramKey& key;
   const Toto1Workspace& w;
   Inputs at;
-  Batch last;    // last tokens of the context call
-  Batch source;  // one trajectory of each series: its lanes are the variates
-  PatchShape shape;
+  Batch last = {};    // last tokens of the context call
+  Batch source = {};  // one trajectory of each series: its lanes are the variates
+  PatchShape shape = {};
+  EarlyResults early = {};  // of the last prefill
   std::int32_t images = 0;  // of calls that decode, written so far
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/share_out.h"
 #include "models/toto1/forward_cost.h"
 #include "models/toto1/program.h"
 
@@ -134,15 +135,18 @@ void Toto1Program::describe_further(const MicroBatch& batch, std::int32_t iterat
 /// Label rows (ignored), the context, and what has been generated so far, for every trajectory.
 void Toto1Program::stage_values(const MicroBatch& batch, std::int32_t generated, const Staging& in,
                                 const Inputs& at) const {
-  float* x = reinterpret_cast<float*>(in.host + at.x);
-  std::byte* mask = in.host + at.mask;
+  auto* const values = reinterpret_cast<float*>(in.host + at.x);
+  std::byte* const masks = in.host + at.mask;
   const std::ptrdiff_t label = std::ptrdiff_t{labels_} * patch_;
   const std::ptrdiff_t more = static_cast<std::ptrdiff_t>(generated) * patch_;
   const std::ptrdiff_t stride = std::ptrdiff_t{batch.patches} * patch_;
-  for (std::size_t i = 0; i < batch.items.size(); ++i) {
+  share_out(net_.backend(), batch.items.size(), [&](std::size_t i) {
     const Prepared& s = *batch.items[i].prepared;
+    const Block& block = context_blocks_[i];
     const std::ptrdiff_t steps = static_cast<std::ptrdiff_t>(s.tokens) * patch_;
-    for (std::int32_t lane = 0; lane < context_blocks_[i].lanes(); ++lane) {
+    float* x = values + std::ptrdiff_t{block.row} * patch_;
+    std::byte* mask = masks + std::ptrdiff_t{block.row} * patch_;
+    for (std::int32_t lane = 0; lane < block.lanes(); ++lane) {
       const std::ptrdiff_t v = lane % s.variates;
       std::fill_n(x, label, 0.0F);
       std::fill_n(mask, label, std::byte{0});
@@ -151,14 +155,13 @@ void Toto1Program::stage_values(const MicroBatch& batch, std::int32_t generated,
       x += label + steps;
       mask += label + steps;
       if (generated == 0) continue;
-      const double* const own =
-          generated_.data() + std::ptrdiff_t{context_blocks_[i].lane + lane} * stride;
+      const double* const own = generated_.data() + std::ptrdiff_t{block.lane + lane} * stride;
       for (std::ptrdiff_t t = 0; t < more; ++t) x[t] = static_cast<float>(own[t]);
       std::fill_n(mask, more, std::byte{1});
       x += more;
       mask += more;
     }
-  }
+  });
 }
 
 void Toto1Program::stage_covariates(const MicroBatch& batch, const Staging& in, const Inputs& at) {

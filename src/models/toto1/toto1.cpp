@@ -179,9 +179,9 @@ void Toto1::for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& 
 
 std::unique_ptr<Program> Toto1::program() const { return std::make_unique<Toto1Program>(*this); }
 
-void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
-                    const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,
-                    const LayerObserver* observer, bool raw) const {
+EarlyResults Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
+                            const std::vector<KvLayer>& kv, const Activations& a,
+                            std::int32_t steps, const LayerObserver* observer, bool raw) const {
   const Backend& be = *backend_;
   const std::int32_t heads = config_.num_heads;
   const std::int32_t d = config_.head_dim();
@@ -191,10 +191,13 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
   after.out = steps * (execution_.fold_head ? 4 * config_.components : width);
   void* const after_to = execution_.fold_head ? a.params : a.unembedded;
   const bool context = &all != &last;
-  if (stack_ != nullptr && context && (observer == nullptr || !*observer) &&
-      be.stack(stack_, all, last, rotary, kv, a.scaled, a.hidden, a.last, after.out, after_to)) {
+  EarlyResults early;
+  if (stack_ != nullptr && context && a.all_params == nullptr &&
+      (observer == nullptr || !*observer) &&
+      be.stack(*stack_, all, last, rotary, kv, a.scaled, a.hidden, a.last, after.out, after_to,
+               early)) {
     finish_head(a, all, steps, raw);
-    return;
+    return early;
   }
   be.linear(embed_, a.scaled, a.hidden, all.all_rows(), Epilogue::store);
   if (labels_ != nullptr) be.set_labels(all, labels_, a.hidden, width);
@@ -209,7 +212,7 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
     if (layer.space) {
       be.variate_attention(*batch, a.qkv, a.attended, heads, d);
     } else {
-      const bool trim = execution_.trim && i == last_time_layer_;
+      const bool trim = execution_.trim && i == last_time_layer_ && a.all_params == nullptr;
       be.rotary_append(*batch, rotary, a.qkv, kv[cache], heads, d);
       be.time_attention(*batch, a.qkv, kv[cache], a.attended, heads, d, trim);
       ++cache;
@@ -225,9 +228,32 @@ void Toto1::forward(const Batch& all, const Batch& last, const Rotary& rotary,
     be.linear(layer.mlp_out, a.gated, hidden, batch->all_rows(), Epilogue::residual);
     if (observer != nullptr && *observer) (*observer)(i, hidden, batch == &last);
   }
+  if (a.all_params != nullptr) head_of_all(a, all);
   if (batch == &all) be.gather_last(all, hidden, a.last, width);
   be.linear(after, a.last, after_to, all.all_lanes(), Epilogue::store);
   finish_head(a, all, steps, raw);
+  return early;
+}
+
+/// The whole head of every token, from the hidden rows.
+void Toto1::head_of_all(const Activations& a, const Batch& all) const {
+  const std::int32_t patch = config_.patch_size;
+  const std::int64_t each = std::int64_t{patch} * 4 * config_.components;
+  const auto element = static_cast<std::int64_t>(backend_->element_size());
+  const Rows rows = all.all_rows();
+  if (execution_.fold_head) {
+    backend_->linear(head_, a.hidden, a.all_params, rows, Epilogue::store);
+  } else {
+    for (std::int64_t row = 0; row < all.rows; ++row) {  // what lies between is large
+      const auto* const hidden =
+          static_cast<const std::byte*>(a.hidden) + row * config_.embed_dim * element;
+      auto* const to = static_cast<std::byte*>(a.all_params) + row * each * element;
+      backend_->linear(unembed_, hidden, a.all_unembedded, Rows(1), Epilogue::store);
+      backend_->linear(head_, a.all_unembedded, to, Rows(patch), Epilogue::store);
+    }
+  }
+  backend_->distribution(a.all_params, Rows(all.rows * patch), config_.components,
+                         config_.head == HeadKind::mixture);
 }
 
 void Toto1::finish_head(const Activations& a, const Batch& all, std::int32_t steps,

@@ -38,6 +38,9 @@ struct Activations {
   void* last = nullptr;        // [lanes][D]: hidden of the last tokens
   void* unembedded = nullptr;  // [lanes][P][D], only where the head is not folded
   void* params = nullptr;      // [lanes][steps][4][K] out
+  void* all_params = nullptr;  // [rows][P][4][K] out, of all tokens; nullptr: not wanted
+  void* all_unembedded =
+      nullptr;  // [P][D] of one row, only where they are and the head is not folded
 };
 
 /// Sees the hidden rows after every layer; `trimmed`: only the last tokens are left.
@@ -53,11 +56,12 @@ class Toto1 final : public Network {
 
   /// Spec A5-A8 and A10 over `a.scaled`: appends keys and values to `kv` (one entry for each time
   /// layer) and leaves the parameters of the first `steps` steps of the next patch in `a.params`,
-  /// or if it is to leave them `raw` what they are formed of. `last` describes the last tokens of
+  /// or if it is to leave them `raw` what they are formed of, which may be read early as it
+  /// returns. `last` describes the last tokens of
   /// `all` (same blocks and lanes, one token each, with their ids).
-  void forward(const Batch& all, const Batch& last, const Rotary& rotary,
-               const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,
-               const LayerObserver* observer = nullptr, bool raw = false) const;
+  EarlyResults forward(const Batch& all, const Batch& last, const Rotary& rotary,
+                       const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,
+                       const LayerObserver* observer = nullptr, bool raw = false) const;
   /// What it leaves then.
   [[nodiscard]] HeadOutput raw_output() const {
     return config_.head == HeadKind::mixture ? HeadOutput::mixture : HeadOutput::single;
@@ -72,6 +76,7 @@ class Toto1 final : public Network {
   }
   [[nodiscard]] std::int32_t components() const override { return config_.components; }
   [[nodiscard]] std::unique_ptr<Program> program() const override;
+  [[nodiscard]] bool has_paths() const override { return true; }
   [[nodiscard]] std::int32_t time_layers() const { return time_layers_; }
   [[nodiscard]] bool has_labels() const { return labels_ != nullptr; }
   [[nodiscard]] ScalerSpec scaler_spec() const;
@@ -87,6 +92,7 @@ class Toto1 final : public Network {
   [[nodiscard]] const Matrix& after_layers() const {
     return execution_.fold_head ? head_ : unembed_;
   }
+  void head_of_all(const Activations& a, const Batch& all) const;
   /// What there is of the head after that product.
   void finish_head(const Activations& a, const Batch& all, std::int32_t steps, bool raw) const;
 
@@ -96,7 +102,8 @@ class Toto1 final : public Network {
   std::vector<std::shared_ptr<void>> vectors_;  // memory of norms and labels
   Matrix embed_;                                // D x P
   std::vector<LayerWeights> layers_;
-  const void* stack_ = nullptr;   // up to after_layers() as one operation, where there is one
+  /// Up to after_layers() as one operation, where there is one.
+  const PreparedStack* stack_ = nullptr;
   Matrix unembed_;                // P*D x D, where the head is not folded
   Matrix head_;                   // 4K x D; folded: P*4K x D
   const void* labels_ = nullptr;  // [2][D], unit length

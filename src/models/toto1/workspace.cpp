@@ -67,6 +67,13 @@ std::unique_ptr<Toto1Workspace> lay_out(const Toto1& net, const Capacity& c, std
     void* const keys = values(c.of[kKvElements]);
     w->kv.push_back({keys, values(c.of[kKvElements])});
   }
+  const std::int64_t paths = c.of[kPathRows];
+  w->path_params = values(paths * params);
+  if (!net.execution().fold_head) w->path_unembedded = values(paths > 0 ? patch * width : 0);
+  w->path_scores = reinterpret_cast<double*>(
+      pieces.take(paths * patch * static_cast<std::int64_t>(sizeof(double))));
+  w->rho = reinterpret_cast<float*>(pieces.take(
+      paths > 0 ? context_lanes * patch * static_cast<std::int64_t>(sizeof(float)) : 0));
   w->bytes = pieces.used();
   return w;
 }

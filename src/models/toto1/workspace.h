@@ -19,7 +19,8 @@ enum Toto1Dimension : std::size_t {
   kKvElements,    // of one time layer, keys alone
   kCovariates,    // elements
   kPositions,
-  kDecodes,  // 1: patches are decoded; 0: all layers share the memory of one cache
+  kDecodes,   // 1: patches are decoded; 0: all layers share the memory of one cache
+  kPathRows,  // tokens of the context whose forecasts are looked at (coherent paths)
 };
 
 /// Element type: the backend's, except where said.
@@ -38,6 +39,10 @@ class Toto1Workspace final : public Workspace {
   ScalerState* context_state = nullptr;  // [context lanes]
   ScalerState* state = nullptr;          // [lanes]
   std::vector<KvLayer> kv;               // one for each time layer
+  void* path_params = nullptr;           // [path rows][P][4][K]
+  void* path_unembedded = nullptr;       // [P][D], only where the head is not folded
+  double* path_scores = nullptr;         // [path rows][P]
+  float* rho = nullptr;                  // [context lanes][P]
 
   const std::uint8_t* ones = nullptr;  // [lanes][P]: the mask of generated patches; in the tables
   Rotary rotary;                       // in the tables

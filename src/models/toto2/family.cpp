@@ -37,8 +37,8 @@ void Toto2Configuration::describe(const WeightTable& /*weights*/, ModelInfo& inf
 /// Its weights are folded whatever is asked for, and rounded to float32 once: a factor of a product
 /// is then as exact as the product's own weights.
 std::unique_ptr<Network> Toto2Configuration::build(const WeightTable& weights,
-                                                   std::shared_ptr<Backend> backend,
-                                                   Build how) const {
+                                                   std::shared_ptr<Backend> backend, Build how,
+                                                   ContextCache /*cache*/) const {
   return std::make_unique<Toto2>(config_, weights, std::move(backend), how != Build::eager);
 }
 

@@ -17,8 +17,8 @@ class Toto2Configuration final : public Configuration {
   [[nodiscard]] std::string to_json() const override { return toto::to_json(config_); }
   void describe(const WeightTable& weights, ModelInfo& info) const override;
   [[nodiscard]] std::unique_ptr<Network> build(const WeightTable& weights,
-                                               std::shared_ptr<Backend> backend,
-                                               Build how) const override;
+                                               std::shared_ptr<Backend> backend, Build how,
+                                               ContextCache cache) const override;
   [[nodiscard]] std::unique_ptr<GoldenOutputs> read_golden(
       const std::string& folder) const override;
 

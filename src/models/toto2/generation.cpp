@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "backend/call_image.h"
+#include "backend/share_out.h"
 #include "models/toto2/forward_cost.h"
 #include "toto/error.hpp"
 
@@ -16,12 +18,38 @@ std::int32_t divide_up(std::int32_t a, std::int32_t b) { return (a + b - 1) / b;
 
 }  // namespace
 
+/// Offsets from the first byte of the program's inputs.
+struct Generation::Inputs {
+  std::size_t values, mask, hidden, groups;
+  std::size_t calls, each;  // images: of all tokens and of the wanted ones by turns
+  std::size_t end;
+
+  Inputs(const BatchSizes& room, std::int32_t patch, std::size_t at) {
+    Offsets offsets(at);
+    const auto patches = static_cast<std::size_t>(room.patches);
+    const std::size_t cells = patches * static_cast<std::size_t>(patch);
+    values = offsets.take(cells * sizeof(float));
+    mask = offsets.take(cells);
+    hidden = offsets.take(patches);
+    groups = offsets.take(static_cast<std::size_t>(room.lanes) * sizeof(std::int32_t));
+    each = CallLayout(room.series).bytes;
+    calls = offsets.take(2 * static_cast<std::size_t>(room.calls) * each);
+    end = offsets.used();
+  }
+  [[nodiscard]] std::size_t all(std::int32_t call) const {
+    return calls + 2 * static_cast<std::size_t>(call) * each;
+  }
+  [[nodiscard]] std::size_t wanted(std::int32_t call) const { return all(call) + each; }
+};
+
 void Generation::begin(std::span<const Request> requests) {
   const std::int32_t patch = net_.patch();
   requests_.assign(requests.begin(), requests.end());
   progress_.clear();
-  lanes_ = patches_ = rows_ = wanted_ = positions_ = 0;
+  positions_ = 0;
   one_pass_ = true;
+  std::int64_t lanes = 0, patches = 0, rows = 0, wanted = 0;
+  sizes_ = {};
   for (const Request& r : requests_) {
     check(r);
     Progress p;
@@ -29,39 +57,58 @@ void Generation::begin(std::span<const Request> requests) {
     p.patches = divide_up(r.horizon, patch);
     p.block = r.block <= 0 ? p.patches : std::min(r.block / patch, p.patches);
     one_pass_ = one_pass_ && p.block == p.patches;
+    sizes_.calls = std::max(sizes_.calls, divide_up(p.patches, p.block));
     CallSlice& s = p.slice;
     s.variates = r.targets + r.covariates;
     s.targets = r.targets;
-    s.lane = static_cast<std::int32_t>(lanes_);
+    s.lane = static_cast<std::int32_t>(lanes);
     s.patches = p.context + p.patches;
     s.context = p.context;
-    s.array = s.slot = patches_;
+    s.array = s.slot = patches;
     s.slots = s.patches;
     s.fallback = r.fallback;
     s.cap = r.cap;
-    lanes_ += s.variates;
-    patches_ += std::int64_t{s.variates} * s.patches;
+    s.seed = r.seed;
+    s.key = r.key;
+    s.horizon = r.horizon;
+    s.trajectories = r.trajectories;
+    s.exponential_tails = r.exponential_tails;
+    s.level_first = r.level_first;
+    s.level_count = r.level_count;
+    s.request = static_cast<std::int32_t>(progress_.size());
+    lanes += s.variates;
+    patches += std::int64_t{s.variates} * s.patches;
     positions_ = std::max<std::int64_t>(positions_, s.patches);
-    rows_ += std::int64_t{s.variates} * std::max(p.context + p.block, 2 * p.block);
-    wanted_ += std::int64_t{s.variates} * p.block;
+    rows += std::int64_t{s.variates} * std::max(p.context + p.block, 2 * p.block);
+    wanted += std::int64_t{s.variates} * p.block;
     progress_.push_back(p);
   }
-  if (patches_ * 2 * std::max(net_.inner(), patch) > std::numeric_limits<std::int32_t>::max()) {
+  if (patches * 2 * std::max(net_.inner(), patch) > std::numeric_limits<std::int32_t>::max()) {
     throw Error(ExitStatus::usage, "context_too_long",
-                fmt::format("{} patches in one batch are too many", patches_), {},
+                fmt::format("{} patches in one batch are too many", patches), {},
                 "forecast fewer series at a time");
   }
+  sizes_.series = static_cast<std::int32_t>(requests_.size());
+  sizes_.lanes = static_cast<std::int32_t>(lanes);
+  sizes_.rows = static_cast<std::int32_t>(rows);
+  sizes_.wanted = static_cast<std::int32_t>(wanted);
+  sizes_.patches = patches;
+  sizes_.keys = static_cast<std::int32_t>(positions_);
 }
 
 Capacity Generation::need() const {
   Capacity c;
-  c.of[kRows] = rows_;
-  c.of[kWanted] = wanted_;
-  c.of[kLanes] = lanes_;
-  c.of[kPatches] = patches_;
+  c.of[kRows] = sizes_.rows;
+  c.of[kWanted] = sizes_.wanted;
+  c.of[kLanes] = sizes_.lanes;
+  c.of[kPatches] = sizes_.patches;
   c.of[kPositions] = positions_;
   c.of[kCaches] = one_pass_ ? std::min(1, net_.time_layers()) : net_.time_layers();
   return c;
+}
+
+std::size_t Generation::input_bytes(const BatchSizes& room) const {
+  return Inputs(room, net_.patch(), 0).end;
 }
 
 void check_sizes(std::int32_t patch, std::int64_t steps, std::int64_t horizon,
@@ -92,32 +139,35 @@ void Generation::check(const Request& r) const {
 
 /// The arrays of spec B4 of one request: left-padded to whole patches by the mask, the last patch
 /// of targets observed, covariates after the targets.
-void Generation::place(std::size_t index) {
+void Generation::place(std::size_t index, const HostArrays& to) {
   const std::int32_t patch = net_.patch();
   const Request& r = requests_[index];
   Progress& p = progress_[index];
   CallSlice& s = p.slice;
   const std::int32_t pad = p.context * patch - r.steps;
   std::int32_t leading = p.context;  // patches that are hidden in every variate
+  const std::int64_t cells = std::int64_t{s.variates} * s.patches;
+  std::fill_n(to.values + s.array * patch, cells * patch, 0.0F);
+  std::fill_n(to.mask + s.array * patch, cells * patch, std::uint8_t{0});
+  std::fill_n(to.hidden + s.array, cells, std::uint8_t{0});
   for (std::int32_t v = 0; v < s.variates; ++v) {
     const bool target = v < r.targets;
     const std::int32_t e = target ? v : v - r.targets;
     const std::int32_t each = target ? r.steps : r.known_steps;
     const auto from = std::ptrdiff_t{e} * each;
-    const std::ptrdiff_t lane = s.array + std::ptrdiff_t{v} * s.patches;
-    const std::ptrdiff_t to = lane * patch + pad;
+    const std::ptrdiff_t lane = first_patch_of(s, v);
+    const std::ptrdiff_t first_step = lane * patch + pad;
     const std::int32_t steps = std::min(each, s.patches * patch - pad);
-    std::copy_n((target ? r.values : r.known).begin() + from, steps, values_.begin() + to);
-    std::copy_n((target ? r.mask : r.known_mask).begin() + from, steps, mask_.begin() + to);
-    groups_[static_cast<std::size_t>(std::int64_t{s.lane} + v)] =
-        (target ? r.groups : r.known_groups)[static_cast<std::size_t>(e)];
-    const auto patch_mask = [&](std::int32_t at) { return mask_.begin() + (lane + at) * patch; };
+    std::copy_n((target ? r.values : r.known).begin() + from, steps, to.values + first_step);
+    std::copy_n((target ? r.mask : r.known_mask).begin() + from, steps, to.mask + first_step);
+    to.groups[s.lane + v] = (target ? r.groups : r.known_groups)[static_cast<std::size_t>(e)];
+    const auto patch_mask = [&](std::int32_t at) { return to.mask + (lane + at) * patch; };
     if (target) std::fill_n(patch_mask(p.context - 1), patch, std::uint8_t{1});
     std::int32_t first = p.context;
     for (std::int32_t at = 0; at < p.context; ++at) {
       const bool none = std::none_of(patch_mask(at), patch_mask(at + 1),
                                      [](std::uint8_t seen) { return seen != 0; });
-      hidden_[static_cast<std::size_t>(lane + at)] = none ? 1 : 0;
+      to.hidden[lane + at] = none ? 1 : 0;
       p.hides = p.hides || none;
       if (!none) first = std::min(first, at);
     }
@@ -127,31 +177,36 @@ void Generation::place(std::size_t index) {
   if (net_.trim() && r.has_missing_values) s.first_slot = leading;
 }
 
-void Generation::stage(const Toto2Workspace& memory) {
-  values_.assign(static_cast<std::size_t>(patches_) * static_cast<std::size_t>(net_.patch()), 0.0F);
-  mask_.assign(values_.size(), 0);
-  hidden_.assign(static_cast<std::size_t>(patches_), 0);
-  groups_.assign(static_cast<std::size_t>(lanes_), 0);
-  for (std::size_t i = 0; i < requests_.size(); ++i) place(i);
-  const Backend& be = net_.backend();
-  const SeriesArrays& a = memory.arrays;
-  be.upload(std::span<const float>(values_), a.values);
-  be.upload_bytes(mask_, a.mask);
-  be.upload_bytes(hidden_, a.hidden);
-  be.upload_bytes({reinterpret_cast<const std::uint8_t*>(groups_.data()),
-                   groups_.size() * sizeof(std::int32_t)},
-                  a.groups);
+Cost Generation::stage(const BatchSizes& room, const Staging& in, std::size_t at) {
+  const Inputs to(room, net_.patch(), at);
+  const HostArrays arrays{reinterpret_cast<float*>(in.host + to.values),
+                          reinterpret_cast<std::uint8_t*>(in.host + to.mask),
+                          reinterpret_cast<std::uint8_t*>(in.host + to.hidden),
+                          reinterpret_cast<std::int32_t*>(in.host + to.groups)};
+  share_out(net_.backend(), requests_.size(), [&](std::size_t i) { place(i, arrays); });
+  const CallLayout layout(room.series);
+  Cost cost;
+  for (std::int32_t call = 0; call < sizes_.calls; ++call) {
+    next_call();
+    const auto write = [&](std::span<const CallSlice> slices, std::size_t image) {
+      write_call(slices, layout, in.host + image, in.device + image);
+      return call_of_image(in.host + image, in.device + image, layout, false);
+    };
+    const Call all = write(all_, to.all(call));
+    const Call wanted = write(wanted_, to.wanted(call));
+    cost += forward_cost(net_, all, wanted);
+  }
+  return cost;
 }
 
 void Generation::next_call() {
-  all_slices_.clear();
-  wanted_slices_.clear();
-  active_.clear();
+  all_.clear();
+  wanted_.clear();
   std::int32_t rows = 0;
   std::int32_t wanted_rows = 0;
   const std::int32_t spare = net_.trim() ? 1 : 0;  // the last placeholder, which nobody reads
   for (std::size_t i = 0; i < requests_.size(); ++i) {
-    const Progress& p = progress_[i];
+    Progress& p = progress_[i];
     if (p.done == p.patches) continue;
     const bool first = p.done == 0;
     const std::int32_t b = std::min(p.block, p.patches - p.done);
@@ -170,40 +225,60 @@ void Generation::next_call() {
     wanted.tokens = b;
     wanted.ids += wanted.patch - all.patch;
     wanted_rows += wanted.rows();
-    all_slices_.push_back(all);
-    wanted_slices_.push_back(wanted);
-    active_.push_back(i);
+    all_.push_back(all);
+    wanted_.push_back(wanted);
+    p.done += b;
   }
-  const auto count = static_cast<std::int32_t>(all_slices_.size());
-  all_call_ = {all_slices_.data(), count, rows};
-  wanted_call_ = {wanted_slices_.data(), count, wanted_rows};
 }
 
-Cost Generation::run(const Toto2Workspace& memory, Sink& sink) {
-  Cost cost;
-  stage(memory);
+void Generation::run(const Toto2Workspace& memory, const BatchSizes& room, const Staging& in,
+                     std::size_t at, bool capturing, Sink& sink) {
+  Backend& be = net_.backend();
   const Ops2& ops = net_.ops();
-  for (std::int32_t index = 0;; ++index) {
-    next_call();
-    if (all_slices_.empty()) break;
-    ops.statistics(all_call_, memory.arrays);
-    if (index == 0) ops.cap_bounds(all_call_, memory.arrays);
-    ops.embed_inputs(all_call_, memory.arrays, memory.act.inputs);
-    const Toto2Observer observer = sink.observer(index, all_call_, wanted_call_);
-    net_.forward(all_call_, wanted_call_, memory.arrays, memory.rotary, memory.kv, memory.act,
-                 &observer);
-    ops.quantiles(wanted_call_, memory.arrays, memory.act.raw, memory.quantiles);
-    cost += forward_cost(net_, all_call_, wanted_call_);
-    deliver(memory, index, sink);
-    feed_back(memory);
+  const Inputs from(room, net_.patch(), at);
+  const bool on_device = be.reads_device_batches();
+  be.copy_in(in, 0, from.end);
+  SeriesArrays arrays = memory.arrays;
+  if (arrays.values == nullptr) {
+    arrays.values = in.device + from.values;  // float32 as it is staged
+  } else {
+    be.upload(std::span(reinterpret_cast<const float*>(in.host + from.values),
+                        static_cast<std::size_t>(room.patches * net_.patch())),
+              arrays.values);
   }
-  return cost;
+  arrays.mask = reinterpret_cast<std::uint8_t*>(in.device + from.mask);
+  arrays.hidden = reinterpret_cast<std::uint8_t*>(in.device + from.hidden);
+  arrays.groups = reinterpret_cast<std::int32_t*>(in.device + from.groups);
+  const CallLayout layout(room.series);
+  const auto call_at = [&](std::size_t image, std::int32_t rows) {
+    if (!capturing) return call_of_image(in.host + image, in.device + image, layout, on_device);
+    return Call{nullptr,    room.series, rows,
+                room.lanes, room.keys,   reinterpret_cast<const LiveCall*>(in.device + image)};
+  };
+  for (std::int32_t index = 0; index < room.calls; ++index) {
+    const std::int32_t rows = index == 0 ? room.rows : std::min(room.rows, 2 * room.wanted);
+    const Call all = call_at(from.all(index), rows);
+    const Call wanted = call_at(from.wanted(index), room.wanted);
+    ops.inputs(all, arrays, index == 0, net_.first(), memory.act.inputs);
+    Toto2Observer observer;
+    if (!capturing) observer = sink.observer(index, all, wanted);
+    net_.forward(all, wanted, arrays, memory.rotary, memory.kv, memory.act, &observer);
+    ops.quantiles(wanted, arrays, memory.act.raw, memory.quantiles);
+    sink.predicted(wanted, arrays, memory.quantiles);
+    if (sink.wants_blocks()) deliver(memory, arrays, wanted, index, sink);
+    if (index + 1 == room.calls) break;
+    ops.feed_back(wanted, memory.quantiles, arrays);
+    for (std::int32_t i = 0; !capturing && i < wanted.count; ++i) {
+      force_feedback(arrays, wanted.slices[i]);
+    }
+  }
 }
 
-void Generation::deliver(const Toto2Workspace& memory, std::int32_t index, Sink& sink) {
+void Generation::deliver(const Toto2Workspace& memory, const SeriesArrays& arrays,
+                         const Call& wanted, std::int32_t index, Sink& sink) {
   const Backend& be = net_.backend();
   const auto of_row = static_cast<std::size_t>(kQuantiles) * static_cast<std::size_t>(net_.patch());
-  const std::size_t cells = static_cast<std::size_t>(wanted_call_.rows) * of_row;
+  const std::size_t cells = static_cast<std::size_t>(wanted.rows) * of_row;
   results_.resize(cells);
   be.download(memory.quantiles, results_);
   if (sink.wants_raw()) {
@@ -211,19 +286,19 @@ void Generation::deliver(const Toto2Workspace& memory, std::int32_t index, Sink&
     be.download(memory.act.raw, raw_);
   }
   if (sink.wants_statistics()) {
-    loc_.resize(static_cast<std::size_t>(patches_));
+    loc_.resize(static_cast<std::size_t>(sizes_.patches));
     scale_.resize(loc_.size());
-    be.download(memory.arrays.loc, loc_);
-    be.download(memory.arrays.scale, scale_);
+    be.download(arrays.loc, loc_);
+    be.download(arrays.scale, scale_);
   }
-  for (std::size_t i = 0; i < active_.size(); ++i) {
-    const CallSlice& s = wanted_slices_[i];
+  for (std::int32_t i = 0; i < wanted.count; ++i) {
+    const CallSlice& s = wanted.slices[i];
     const std::size_t at = static_cast<std::size_t>(s.row) * of_row;
     const std::size_t count = static_cast<std::size_t>(s.rows()) * of_row;
     Block block;
-    block.request = active_[i];
+    block.request = static_cast<std::size_t>(s.request);
     block.index = index;
-    block.first = progress_[active_[i]].done;
+    block.first = s.patch + 1 - s.context;
     block.patches = s.tokens;
     block.variates = s.variates;
     block.quantiles = std::span(results_).subspan(at, count);
@@ -239,24 +314,18 @@ void Generation::deliver(const Toto2Workspace& memory, std::int32_t index, Sink&
   }
 }
 
-void Generation::feed_back(const Toto2Workspace& memory) {
-  net_.ops().feed_back(wanted_call_, memory.quantiles, memory.arrays);
-  for (std::size_t i = 0; i < active_.size(); ++i) {
-    Progress& p = progress_[active_[i]];
-    const Request& r = requests_[active_[i]];
-    if (!r.feedback.empty()) force_feedback(memory, r, p, p.done, wanted_slices_[i].tokens);
-    p.done += wanted_slices_[i].tokens;
-  }
-}
-
-void Generation::force_feedback(const Toto2Workspace& memory, const Request& r, const Progress& p,
-                                std::int32_t first, std::int32_t count) {
+/// Replaces the medians that a slice has fed back, where the request says so.
+void Generation::force_feedback(const SeriesArrays& arrays, const CallSlice& slice) {
+  const Request& r = requests_[static_cast<std::size_t>(slice.request)];
+  if (r.feedback.empty()) return;
   const auto patch = static_cast<std::size_t>(net_.patch());
-  const auto cells = static_cast<std::size_t>(count) * patch;
-  auto* const values = static_cast<std::byte*>(memory.arrays.values);
+  const auto cells = static_cast<std::size_t>(slice.tokens) * patch;
+  const std::int32_t predicted = slice.patch + 1;
+  auto* const values = static_cast<std::byte*>(arrays.values);
   for (std::int32_t v = 0; v < r.targets; ++v) {
-    const std::int64_t to = p.slice.array + std::int64_t{v} * p.slice.patches + p.context + first;
-    const std::int64_t from = std::int64_t{v} * p.patches + first;
+    const std::int64_t to = first_patch_of(slice, v) + predicted;
+    const std::int64_t from =
+        std::int64_t{v} * (slice.patches - slice.context) + predicted - slice.context;
     net_.backend().upload(
         r.feedback.subspan(static_cast<std::size_t>(from) * patch, cells),
         values + static_cast<std::size_t>(to) * patch * net_.backend().element_size());
@@ -269,6 +338,7 @@ void generate(const Toto2& net, std::span<const Request> requests, Sink& sink) {
   const Capacity need = generation.need();
   const Capacity tables_for = tables_of(need);
   Backend& be = net.backend();
+  const OnDevice on(be);
   const auto release = [&be](void* memory) { be.release(memory); };
   const std::unique_ptr<void, decltype(release)> tables(be.allocate(table_bytes(net, tables_for)),
                                                         release);
@@ -277,7 +347,12 @@ void generate(const Toto2& net, std::span<const Request> requests, Sink& sink) {
       be.allocate(lay_out(net, need, nullptr, tables_for, nullptr)->bytes), release);
   const auto workspace = lay_out(net, need, static_cast<std::byte*>(memory.get()), tables_for,
                                  static_cast<std::byte*>(tables.get()));
-  generation.run(*workspace, sink);
+  const auto release_staging = [&be](const Staging* staging) { be.release_staging(*staging); };
+  const Staging in = be.allocate_staging(generation.input_bytes(generation.sizes()));
+  const std::unique_ptr<const Staging, decltype(release_staging)> owner(&in, release_staging);
+  generation.stage(generation.sizes(), in, 0);
+  generation.run(*workspace, generation.sizes(), in, 0, false, sink);
+  be.synchronise();
 }
 
 }  // namespace toto::toto2

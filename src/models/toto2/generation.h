@@ -31,6 +31,12 @@ struct Request {
   bool has_missing_values = true;              // tokens do not see patches without an observation
   std::int32_t fallback = 0;                   // scaler_fallback_min_obs
   double cap = 0;                              // quantile_real_cap_k
+  // For Ops2::knot_results.
+  std::uint64_t seed = 0;
+  std::uint64_t key = 0;  // hash of the series' id
+  std::int32_t trajectories = 0;
+  std::int32_t level_first = 0, level_count = 0;
+  bool exponential_tails = false;    // beyond the outermost quantiles
   std::span<const double> feedback;  // [V][NP*P]: takes the place of medians; empty: does not
 };
 
@@ -50,7 +56,13 @@ struct Block {
 class Sink {
  public:
   virtual ~Sink() = default;
-  virtual void block(const Block& block) = 0;
+  /// An operation right after those that left the quantiles [rows][9][P] of a call.
+  virtual void predicted(const Call& /*wanted*/, const SeriesArrays& /*arrays*/,
+                         const void* /*quantiles*/) {}
+  /// Whether block() is to be called, which needs the results on the host: never while a graph is
+  /// captured.
+  [[nodiscard]] virtual bool wants_blocks() const { return true; }
+  virtual void block(const Block& /*block*/) {}
   /// Whether Block::raw is wanted, and whether loc and scale are.
   [[nodiscard]] virtual bool wants_raw() const { return false; }
   [[nodiscard]] virtual bool wants_statistics() const { return false; }
@@ -67,8 +79,20 @@ class Sink {
 /// context.
 void check_sizes(std::int32_t patch, std::int64_t steps, std::int64_t horizon, std::uint64_t block);
 
-/// What a batch of requests comes to, block by block. Its room only grows, so that what has been
-/// done once allocates nothing the next time.
+/// How large a batch is. A captured graph has these as upper bounds, all but `calls`.
+struct BatchSizes {
+  std::int32_t series = 0;
+  std::int32_t lanes = 0;    // variates of all requests
+  std::int32_t rows = 0;     // tokens of a call, the most
+  std::int32_t wanted = 0;   // of these, tokens that feed the head, the most
+  std::int32_t calls = 0;    // of the network
+  std::int64_t patches = 0;  // of context and forecast of all lanes
+  std::int32_t keys = 0;     // that a token sees, the most
+};
+
+/// What a batch of requests comes to, block by block. Arrays and calls are staged before anything
+/// runs, so that run() can be captured. Its room only grows: what has been done once allocates
+/// nothing the next time.
 class Generation {
  public:
   explicit Generation(const Toto2& net) : net_(net) {}
@@ -76,10 +100,17 @@ class Generation {
   /// Takes up a batch; spans in it must outlive run(). Throws Error (2): invalid_horizon,
   /// too_short, invalid_block, context_too_long.
   void begin(std::span<const Request> requests);
+  [[nodiscard]] const BatchSizes& sizes() const { return sizes_; }
   /// The memory that it needs.
   [[nodiscard]] Capacity need() const;
-  /// Returns what it has cost.
-  Cost run(const Toto2Workspace& memory, Sink& sink);
+  /// Bytes of a staging buffer with room for a batch.
+  [[nodiscard]] std::size_t input_bytes(const BatchSizes& room) const;
+  /// Writes arrays and calls to a staging buffer, from `at` on. Returns what the forecast costs.
+  Cost stage(const BatchSizes& room, const Staging& in, std::size_t at);
+  /// The operations, over what lies or will lie in the staging buffer; all that lies before `at` is
+  /// copied in too. Looks at the batch only where it is not `capturing`.
+  void run(const Toto2Workspace& memory, const BatchSizes& room, const Staging& in, std::size_t at,
+           bool capturing, Sink& sink);
 
  private:
   /// One request's place in the arrays, and where its blocks are.
@@ -91,34 +122,31 @@ class Generation {
     bool hides = false;  // some patch of the context has no observation
     CallSlice slice;     // what is the same in all calls
   };
+  /// Arrays of a batch on their way to the backend.
+  struct HostArrays {
+    float* values;
+    std::uint8_t* mask;
+    std::uint8_t* hidden;
+    std::int32_t* groups;
+  };
+  /// Offsets of the parts of a staging buffer.
+  struct Inputs;
 
   void check(const Request& request) const;
-  void stage(const Toto2Workspace& memory);
-  void place(std::size_t index);
+  void place(std::size_t index, const HostArrays& to);
   /// Slices of the next call, of the requests that go on.
   void next_call();
-  void deliver(const Toto2Workspace& memory, std::int32_t index, Sink& sink);
-  void feed_back(const Toto2Workspace& memory);
-  void force_feedback(const Toto2Workspace& memory, const Request& request, const Progress& p,
-                      std::int32_t first, std::int32_t count);
+  void deliver(const Toto2Workspace& memory, const SeriesArrays& arrays, const Call& wanted,
+               std::int32_t index, Sink& sink);
+  void force_feedback(const SeriesArrays& arrays, const CallSlice& slice);
 
   const Toto2& net_;
   std::vector<Request> requests_;
   std::vector<Progress> progress_;
-  std::int64_t lanes_ = 0;
-  std::int64_t patches_ = 0;  // of all lanes
-  std::int64_t rows_ = 0;     // most of any call
-  std::int64_t wanted_ = 0;   // likewise, of those that feed the head
-  std::int64_t positions_ = 0;
+  BatchSizes sizes_;
+  std::int64_t positions_ = 0;  // of a lane, the most
   bool one_pass_ = true;
-  // Arrays on their way to the backend.
-  std::vector<float> values_;
-  std::vector<std::uint8_t> mask_, hidden_;
-  std::vector<std::int32_t> groups_;
-  // The call.
-  std::vector<CallSlice> all_slices_, wanted_slices_;
-  std::vector<std::size_t> active_;  // its requests
-  Call all_call_, wanted_call_;
+  std::vector<CallSlice> all_, wanted_;  // of the call that is described
   // Results of a call.
   std::vector<double> raw_, results_, loc_, scale_;
 };

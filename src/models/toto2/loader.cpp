@@ -84,7 +84,7 @@ const void* Loader::upload(std::span<const double> values) {
 }
 
 ResidualMlp Loader::residual_mlp(const std::string& name, std::int32_t out, std::int32_t in,
-                                 std::span<const float> gain, bool head) {
+                                 std::span<const float> gain, bool head, bool exact) {
   const std::int32_t inner = 4 * config_.d_model;
   Linear first = read(name + ".linear1", inner, in, true);
   Linear second = read(name + ".linear2", out, inner, true);
@@ -105,8 +105,8 @@ ResidualMlp Loader::residual_mlp(const std::string& name, std::int32_t out, std:
       last->bias = by_quantile(last->bias, config_.patch_size, 1);
     }
   }
-  return {upload(first, Epilogue::store, true), upload(second, Epilogue::store, true),
-          upload(skip, Epilogue::residual, true)};
+  return {upload(first, Epilogue::store, exact), upload(second, Epilogue::store, exact),
+          upload(skip, Epilogue::residual, exact)};
 }
 
 std::vector<double> Loader::query_scale(const std::string& layer) const {

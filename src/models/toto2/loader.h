@@ -22,7 +22,7 @@ class Loader {
   /// whose rows are stored as q*P + p. Exact whatever the type of the other weights: few of them
   /// carry all of the signal.
   [[nodiscard]] ResidualMlp residual_mlp(const std::string& name, std::int32_t out, std::int32_t in,
-                                         std::span<const float> gain, bool head);
+                                         std::span<const float> gain, bool head, bool exact);
   /// `factor` of the residual stream before the layer becomes that after it.
   [[nodiscard]] Layer layer(std::int32_t index, double& factor);
   /// Memory that the layers' norms lie in.

@@ -11,6 +11,8 @@ namespace {
 
 using toto2::Toto2Workspace;
 
+constexpr std::int32_t kMaxCalls = 64;  // of a captured forecast
+
 constexpr const char* kNames[] = {"rows",    "wanted rows", "lanes",
                                   "patches", "positions",   "layers with a cache"};
 
@@ -23,6 +25,15 @@ std::int32_t block_of(const Item& item, std::int32_t patch) {
 }
 
 }  // namespace
+
+std::int32_t Toto2Program::calls_of(const MicroBatch& batch) const {
+  std::int32_t calls = 1;
+  for (const Item& item : batch.items) {
+    const std::int32_t block = block_of(item, net_.patch());
+    calls = std::max(calls, (item.patches + block - 1) / block);
+  }
+  return calls;
+}
 
 std::unique_ptr<Program> Toto2::program() const { return std::make_unique<Toto2Program>(*this); }
 
@@ -84,11 +95,38 @@ void Toto2Program::fill_tables(const Capacity& tables_for, std::byte* tables) co
   toto2::fill_tables(net_, tables_for, tables);
 }
 
+const char* Toto2Program::uncapturable(const MicroBatch& batch) const {
+  return calls_of(batch) > kMaxCalls ? "too many blocks" : nullptr;
+}
+
 void Toto2Program::size(const MicroBatch& batch, ProgramKey& key) const {
-  for (const Item& item : batch.items) {
-    key.rows += static_cast<std::int32_t>(prefill_rows(item, batch));
-  }
   KnotResults::size(batch, net_.patch(), key);
+  std::int64_t rows = 0, wanted = 0, patches = 0;
+  for (const Item& item : batch.items) {
+    rows += prefill_rows(item, batch);
+    wanted += std::int64_t{item.variates} * block_of(item, net_.patch());
+    patches += std::int64_t{item.variates} * (item.tokens + item.patches);
+  }
+  const auto most = [&](std::int64_t n, std::size_t dimension) {
+    return static_cast<std::int32_t>(std::min(bucket(n), key.plan.of[dimension]));
+  };
+  key.rows = most(rows, toto2::kRows);
+  key.own[0] = most(wanted, toto2::kWanted);
+  key.own[1] = most(patches, toto2::kPatches);
+  key.own[2] = calls_of(batch);
+  std::int64_t keys = 0;
+  for (const Item& item : batch.items) {
+    keys = std::max<std::int64_t>(keys, item.tokens + item.patches);
+  }
+  key.own[3] = most(keys, toto2::kPositions);
+}
+
+toto2::BatchSizes Toto2Program::room(const ProgramKey& key) {
+  return {key.series, key.lanes, key.rows, key.own[0], key.own[2], key.own[1], key.own[3]};
+}
+
+std::size_t Toto2Program::input_bytes(const ProgramKey& key) const {
+  return generation_.input_bytes(room(key)) + KnotResults::input_bytes(key);
 }
 
 Cost Toto2Program::take_cost() {
@@ -120,6 +158,12 @@ void Toto2Program::take(const Item& item, Held& held) const {
   r.fallback = static_cast<std::int32_t>(std::min<std::size_t>(
       item.decoding.scaler_fallback_min_obs, std::numeric_limits<std::int32_t>::max()));
   r.cap = item.decoding.quantile_real_cap_k;
+  r.seed = item.seed;
+  r.key = s.key;
+  r.trajectories = item.trajectories;
+  r.exponential_tails = item.tails == Tails::exponential;
+  r.level_first = item.level_first;
+  r.level_count = item.level_count;
   if (r.covariates > 0) take_covariates(item, held);
   if (item.forced.empty()) return;
   // The first trajectory of the targets, in the place of medians.
@@ -146,9 +190,11 @@ void Toto2Program::take_covariates(const Item& item, Held& held) const {
     std::copy_n(s.mask.begin() + from, steps, held.known_mask.begin() + e * all);
     std::fill_n(held.known_mask.begin() + e * all + steps, item.horizon, std::uint8_t{1});
     for (std::ptrdiff_t t = 0; t < item.horizon; ++t) {
-      held.known[static_cast<std::size_t>(e * all + steps + t)] =
-          s.covariates[static_cast<std::size_t>((t / patch * r.covariates + e) * patch +
-                                                t % patch)];
+      const auto to = static_cast<std::size_t>(e * all + steps + t);
+      const auto cell =
+          static_cast<std::size_t>((t / patch * r.covariates + e) * patch + t % patch);
+      held.known[to] = s.covariates[cell];
+      if (!s.covariate_mask.empty()) held.known_mask[to] = s.covariate_mask[cell];
     }
   }
   r.known = held.known;
@@ -156,8 +202,10 @@ void Toto2Program::take_covariates(const Item& item, Held& held) const {
   r.known_groups = std::span(held.groups).subspan(static_cast<std::size_t>(r.targets));
 }
 
-void Toto2Program::stage(const MicroBatch& batch, const ProgramKey& /*key*/, const Staging& /*in*/,
-                         std::size_t /*at*/, bool /*replay*/) {
+/// The image of sources comes first, so that everything before the network's inputs is copied in
+/// with them.
+void Toto2Program::stage(const MicroBatch& batch, const ProgramKey& key, const Staging& in,
+                         std::size_t at, bool /*replay*/) {
   if (held_.size() < batch.items.size()) held_.resize(batch.items.size());
   requests_.clear();
   for (std::size_t i = 0; i < batch.items.size(); ++i) {
@@ -165,6 +213,8 @@ void Toto2Program::stage(const MicroBatch& batch, const ProgramKey& /*key*/, con
     requests_.push_back(held_[i].request);
   }
   generation_.begin(requests_);
+  results_.stage(batch, key, in, at);
+  cost_ += generation_.stage(room(key), in, at + KnotResults::input_bytes(key));
 }
 
 // --- the operations ---
@@ -172,12 +222,19 @@ void Toto2Program::stage(const MicroBatch& batch, const ProgramKey& /*key*/, con
 void Toto2Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& key,
                        const Workspace& workspace) {
   batch_ = &batch;
-  with_statistics_ = key.parameter_floats > 0 || ex.probe != nullptr;
-  results_.begin(ex, batch, key, net_.patch());
-  cost_ += generation_.run(static_cast<const Toto2Workspace&>(workspace), *this);
+  probed_ = ex.probe != nullptr;
+  results_.begin(ex, batch, key, net_.patch(), ex.in_at);
+  generation_.run(static_cast<const Toto2Workspace&>(workspace), room(key), ex.in,
+                  ex.in_at + KnotResults::input_bytes(key), ex.capturing, *this);
   results_.finish(ex);
 }
 
+void Toto2Program::predicted(const Call& wanted, const SeriesArrays& arrays,
+                             const void* quantiles) {
+  net_.ops().knot_results(wanted, arrays, quantiles, results_.outputs());
+}
+
+/// For those who look inside.
 void Toto2Program::block(const toto2::Block& b) {
   const Item& item = batch_->items[b.request];
   const std::int32_t patch = net_.patch();
@@ -189,14 +246,12 @@ void Toto2Program::block(const toto2::Block& b) {
       const auto row = static_cast<std::size_t>(v * b.patches + p) * kQuantiles;
       const std::size_t at = static_cast<std::size_t>(v) * patches +
                              static_cast<std::size_t>(item.tokens + b.first + p);
-      const double loc = with_statistics_ ? b.loc[at] : 0;
-      const double scale = with_statistics_ ? b.scale[at] : 0;
       for (std::int32_t t = 0; t < std::min(patch, item.horizon - first); ++t) {
         for (std::size_t q = 0; q < kQuantiles; ++q) {
           knots[q] = b.quantiles[(row + q) * static_cast<std::size_t>(patch) +
                                  static_cast<std::size_t>(t)];
         }
-        results_.put(b.request, v, first + t, knots, loc, scale);
+        results_.show(b.request, v, first + t, knots, b.loc[at], b.scale[at]);
       }
     }
   }

@@ -29,7 +29,9 @@ class Toto2Program final : public Program, private toto2::Sink {
   [[nodiscard]] std::size_t table_bytes(const Capacity& tables_for) const override;
   void fill_tables(const Capacity& tables_for, std::byte* tables) const override;
 
+  [[nodiscard]] const char* uncapturable(const MicroBatch& batch) const override;
   void size(const MicroBatch& batch, ProgramKey& key) const override;
+  [[nodiscard]] std::size_t input_bytes(const ProgramKey& key) const override;
   void stage(const MicroBatch& batch, const ProgramKey& key, const Staging& in, std::size_t at,
              bool replay) override;
   void run(Executor& executor, const MicroBatch& batch, const ProgramKey& key,
@@ -48,8 +50,14 @@ class Toto2Program final : public Program, private toto2::Sink {
   void take(const Item& item, Held& held) const;
   void take_covariates(const Item& item, Held& held) const;
 
+  /// Calls of the network: the most blocks of an item.
+  [[nodiscard]] std::int32_t calls_of(const MicroBatch& batch) const;
+  [[nodiscard]] static toto2::BatchSizes room(const ProgramKey& key);
+
+  void predicted(const Call& wanted, const SeriesArrays& arrays, const void* quantiles) override;
+  [[nodiscard]] bool wants_blocks() const override { return probed_; }
+  [[nodiscard]] bool wants_statistics() const override { return probed_; }
   void block(const toto2::Block& block) override;
-  [[nodiscard]] bool wants_statistics() const override { return with_statistics_; }
 
   const Toto2& net_;
   toto2::Generation generation_;
@@ -58,7 +66,7 @@ class Toto2Program final : public Program, private toto2::Sink {
   KnotResults results_;
   Cost cost_;
   const MicroBatch* batch_ = nullptr;  // of the run
-  bool with_statistics_ = false;       // likewise: somebody wants location and scale
+  bool probed_ = false;                // likewise: somebody looks inside
 };
 
 }  // namespace toto

@@ -7,8 +7,12 @@
 namespace toto::toto2 {
 namespace {
 
-constexpr float kBase = 10000.0F;
+constexpr double kBase = 10000.0;
 constexpr double kScaleBase = 256.0;
+
+/// What the reference has in float32, formed in double and rounded once: the same bits with every
+/// mathematical library.
+float rounded(double x) { return static_cast<float>(x); }
 
 }  // namespace
 
@@ -18,16 +22,17 @@ RotaryTables rotary_tables(std::int32_t positions, std::int32_t qk, bool xpos) {
   RotaryTables tables;
   for (std::int32_t t = 0; t < positions; ++t) {
     for (std::int32_t i = 0; i < pairs; ++i) {
-      const float frequency = 1.0F / std::pow(kBase, static_cast<float>(2 * i) / width);
-      const float angle = static_cast<float>(t) * frequency;
-      tables.cosine.push_back(std::cos(angle));
-      tables.sine.push_back(std::sin(angle));
+      const float exponent = static_cast<float>(2 * i) / width;
+      const float frequency = 1.0F / rounded(std::pow(kBase, double{exponent}));
+      const double angle = double{static_cast<float>(t) * frequency};
+      tables.cosine.push_back(rounded(std::cos(angle)));
+      tables.sine.push_back(rounded(std::sin(angle)));
     }
   }
   if (!xpos) return tables;
   for (std::int32_t t = -positions; t < positions; ++t) {
     for (std::int32_t i = 0; i < pairs; ++i) {
-      const float base = (static_cast<float>(2 * i) + 0.4F * width) / (1.4F * width);
+      const float base = (static_cast<float>(2 * i) + rounded(0.4 * width)) / rounded(1.4 * width);
       tables.factor.push_back(std::pow(static_cast<double>(base), t / kScaleBase));
     }
   }

@@ -17,7 +17,8 @@ Toto2::Toto2(const Toto2Config& config, const WeightTable& weights,
                 "use --device cpu");
   }
   toto2::Loader load(config_, weights, *backend_);
-  embed_ = load.residual_mlp("patch_proj", config_.d_model, 2 * config_.patch_size, {}, false);
+  embed_ = load.residual_mlp("patch_proj", config_.d_model, 2 * config_.patch_size, {}, false,
+                             ops_->exact_inputs(4 * config_.d_model));
   double factor = 1;  // of the residual stream
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
     layers_.push_back(load.layer(i, factor));
@@ -27,8 +28,9 @@ Toto2::Toto2(const Toto2Config& config, const WeightTable& weights,
   }
   out_epsilon_ = config_.norm_eps / (factor * factor);
   if (config_.norm_include_weight) out_gain_ = load.vector("transformer.out_norm.weight");
-  head_ = load.residual_mlp("output_head.param_projection.proj",
-                            kToto2Quantiles * config_.patch_size, config_.d_model, out_gain_, true);
+  head_ =
+      load.residual_mlp("output_head.param_projection.proj", kToto2Quantiles * config_.patch_size,
+                        config_.d_model, out_gain_, true, true);
   vectors_ = load.take_vectors();
 }
 
@@ -51,7 +53,7 @@ void Toto2::for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& 
 }
 
 void Toto2::residual_mlp(const toto2::ResidualMlp& mlp, const void* x, void* inner, void* y,
-                         std::int32_t rows) const {
+                         Rows rows) const {
   ops_->linear_silu(mlp.first, x, inner, rows);
   backend_->linear(mlp.second, inner, y, rows, Epilogue::store);
   backend_->linear(mlp.skip, x, y, rows, Epilogue::residual);
@@ -75,34 +77,38 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
     if (observer != nullptr && *observer) (*observer)(layer, rows, factor, call == &wanted);
   };
 
-  residual_mlp(embed_, a.inputs, a.inner, hidden, all.rows);
+  const auto norm_linear = [&](double epsilon, const Matrix& w, void* y, Epilogue epilogue) {
+    const Rows rows = call->all_rows();
+    if (ops_->norm_linear(hidden, epsilon, a.normed, w, y, rows, epilogue)) return;
+    ops_->rms_norm(hidden, a.normed, rows, w, epsilon);
+    be.linear(w, a.normed, y, rows, epilogue);
+  };
+
+  residual_mlp(embed_, a.inputs, a.inner, hidden, all.all_rows());
   observe(-1, hidden, 1);
   if (trim_ && last_time_layer_ < 0) keep_wanted();
   std::size_t cache = 0;
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
     const toto2::Layer& layer = layers_[static_cast<std::size_t>(i)];
-    ops_->rms_norm(hidden, a.normed, call->rows, width, layer.epsilon1);
-    be.linear(layer.qkv, a.normed, a.qkv, call->rows, Epilogue::store);
+    norm_linear(layer.epsilon1, layer.qkv, a.qkv, Epilogue::store);
     if (layer.variate) {
-      ops_->norm_heads(call->rows, shape, layer.norm, a.qkv);
-      ops_->variate_attention(*call, arrays, shape, a.qkv, a.attended);
+      ops_->variate_attention(*call, arrays, shape, layer.norm, a.qkv, a.attended);
     } else {
-      const KvCache& own = kv[kv.size() == 1 ? 0 : cache++];
-      ops_->rotary_append(all, shape, layer.norm, rotary, a.qkv, own);
       const bool last = trim_ && i == last_time_layer_;
-      ops_->time_attention(all, last ? wanted : all, arrays, shape, a.qkv, own, a.attended);
+      const bool keep = kv.size() > 1;
+      ops_->time_attention(all, last ? wanted : all, arrays, shape, layer.norm, rotary, a.qkv,
+                           kv[keep ? cache++ : 0], keep, a.attended);
       if (last) keep_wanted();
     }
-    be.linear(layer.out, a.attended, hidden, call->rows, Epilogue::residual);
-    ops_->rms_norm(hidden, a.normed, call->rows, width, layer.epsilon2);
-    be.linear(layer.mlp_in, a.normed, a.inner, call->rows, Epilogue::gated);
-    be.linear(layer.mlp_out, a.inner, hidden, call->rows, Epilogue::residual);
+    be.linear(layer.out, a.attended, hidden, call->all_rows(), Epilogue::residual);
+    norm_linear(layer.epsilon2, layer.mlp_in, a.inner, Epilogue::gated);
+    be.linear(layer.mlp_out, a.inner, hidden, call->all_rows(), Epilogue::residual);
     observe(i, hidden, layer.factor);
   }
   if (call == &all) keep_wanted();
-  ops_->rms_norm(hidden, a.normed, wanted.rows, width, out_epsilon_);
+  ops_->rms_norm(hidden, a.normed, wanted.all_rows(), head_.first, out_epsilon_);
   observe(config_.num_layers, a.normed, 1);
-  residual_mlp(head_, a.normed, a.inner, a.raw, wanted.rows);
+  residual_mlp(head_, a.normed, a.inner, a.raw, wanted.all_rows());
 }
 
 }  // namespace toto

@@ -90,6 +90,8 @@ class Toto2 final : public Network {
   [[nodiscard]] LevelRange level_range() const override { return {0.1, 0.9}; }
   [[nodiscard]] std::unique_ptr<Program> program() const override;
   [[nodiscard]] const Ops2& ops() const { return *ops_; }
+  /// What a.inputs are multiplied with first.
+  [[nodiscard]] const Matrix& first() const { return embed_.first; }
   [[nodiscard]] bool trim() const { return trim_; }
   [[nodiscard]] std::int32_t time_layers() const { return time_layers_; }
   [[nodiscard]] HeadShape heads() const {
@@ -104,7 +106,7 @@ class Toto2 final : public Network {
 
  private:
   void residual_mlp(const toto2::ResidualMlp& mlp, const void* x, void* inner, void* y,
-                    std::int32_t rows) const;
+                    Rows rows) const;
 
   Toto2Config config_;
   std::shared_ptr<Backend> backend_;

@@ -35,11 +35,8 @@ std::unique_ptr<Toto2Workspace> lay_out(const Toto2& net, const Capacity& c, std
   auto w = std::make_unique<Toto2Workspace>();
   w->capacity = c;
   w->arrays.patch = net.patch();
-  w->arrays.values = values(c.of[kPatches] * patch);
-  w->arrays.mask = reinterpret_cast<std::uint8_t*>(pieces.take(c.of[kPatches] * patch));
-  w->arrays.hidden = reinterpret_cast<std::uint8_t*>(pieces.take(c.of[kPatches]));
-  w->arrays.groups = reinterpret_cast<std::int32_t*>(
-      pieces.take(c.of[kLanes] * static_cast<std::int64_t>(sizeof(std::int32_t))));
+  // Values are staged in float32; other backends have them here in their own type.
+  if (element != sizeof(float)) w->arrays.values = values(c.of[kPatches] * patch);
   w->arrays.loc = values(c.of[kPatches]);
   w->arrays.scale = values(c.of[kPatches]);
   w->arrays.bounds = values(2 * c.of[kLanes]);

@@ -23,7 +23,7 @@ enum Dimension : std::size_t {
 
 class Toto2Workspace final : public Workspace {
  public:
-  SeriesArrays arrays;
+  SeriesArrays arrays;  // loc, scale and bounds; values where they are not those staged
   Rotary rotary;
   std::vector<KvCache> kv;
   Toto2Activations act;

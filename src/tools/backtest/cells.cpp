@@ -10,7 +10,10 @@ double Cell::point(Source source) const {
 }
 
 double Cell::quantile(Source source, std::size_t level) const {
-  if (source == Source::model) return model.quantiles[level];
+  if (source == Source::model) {
+    const double value = model.quantiles[level];
+    return value_offset == 0 ? value : value_offset + value;
+  }
   const std::size_t at = static_cast<std::size_t>(source) - 1;
   return baseline[at] + baseline_sigma[at] * normal_quantile(level);
 }

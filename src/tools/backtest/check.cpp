@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/json.h"
+#include "engine/guards.h"
 #include "tools/backtest/aggregate.h"
 
 namespace toto::backtest {
@@ -28,19 +29,29 @@ void check(const Options& options, const Parameters& parameters) {
   if (scale != 0 && !(scale >= kMinInputScale && scale <= kMaxInputScale)) {
     refuse("invalid_input_scale", "expected an input scale from 1e-12 to 1e12");
   }
+  check_guards(options.guards);
   (void)parse_aggregate(parameters.aggregate);
+}
+
+void check_guards(const Guards& guards) {
+  ForecastOptions options;
+  options.guards = guards;
+  check_adaptation(options);
 }
 
 void check_prices(const Symbol& symbol, const Parameters& parameters) {
   if (parameters.transform == Transform::none) return;
   for (std::size_t v = 0; v < symbol.targets.size(); ++v) {
     const auto values = symbol.values_of(v);
-    const auto bad = std::ranges::find_if(values, [](float x) { return !(x > 0); });
+    const double offset = symbol.offset_of(v);
+    const auto bad =
+        std::ranges::find_if(values, [&](float x) { return !(offset + double{x} > 0); });
     if (bad == values.end()) continue;
     const auto at = static_cast<std::size_t>(bad - values.begin());
     throw Error(
         ExitStatus::bad_data, "non_positive_value",
-        fmt::format("{} is {} at {}, which has no {}", symbol.targets[v], *bad,
+        fmt::format("{} is {} at {}, which has no {}", symbol.targets[v],
+                    static_cast<float>(offset + double{*bad}),
                     data::format_time(symbol.times[at], symbol.style), word(parameters.transform)),
         fmt::format("{}: series {}", symbol.file, quote(symbol.name)),
         "mend the row, or use --transform none");

@@ -13,8 +13,11 @@ inline constexpr double kMinInputScale = 1e-12;
 inline constexpr double kMaxInputScale = 1e12;
 
 /// Throws Error (2): invalid_horizon, invalid_context, invalid_samples, invalid_input_scale,
-/// unknown_aggregate, invalid_aggregate.
+/// invalid_guard, unknown_aggregate, invalid_aggregate.
 void check(const Options& options, const Parameters& parameters);
+
+/// Throws Error (2) invalid_guard.
+void check_guards(const Guards& guards);
 
 /// Moves are not defined at prices of 0 and below, whenever they were. Throws Error (65)
 /// non_positive_value where the transform makes moves of them.

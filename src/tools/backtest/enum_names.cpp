@@ -43,9 +43,10 @@ std::string_view word(Rolling rolling) {
   return rolling == Rolling::one_step ? "one-step" : "multi-step";
 }
 
+bool has_automatic_scale(const Parameters& parameters) { return parameters.input_scale == 0; }
+
 double input_scale(const Parameters& parameters) {
-  if (parameters.input_scale > 0) return parameters.input_scale;
-  return parameters.transform == Transform::none ? 1 : 100;
+  return has_automatic_scale(parameters) ? 1 : parameters.input_scale;
 }
 
 }  // namespace toto::backtest

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/json.h"
+#include "engine/adapted.h"
 #include "models/model_impl.h"
 #include "tools/backtest/check.h"
 #include "tools/backtest/read_forecast.h"
@@ -18,6 +19,8 @@ struct Shown {
   std::vector<float> values;
   std::vector<std::uint8_t> mask;
   std::vector<double> bases;
+  std::vector<double> offsets;  // [V] of the user's values
+  std::vector<double> shown_offsets;
 };
 
 Shown show_series(const data::TimeSeries& series, const Parameters& parameters) {
@@ -36,15 +39,20 @@ Shown show_series(const data::TimeSeries& series, const Parameters& parameters) 
   Shown shown;
   for (std::size_t v = 0; v < series.variates.size(); ++v) {
     const auto values = std::span(context.values).subspan(v * bars, bars);
-    if (moves && !std::ranges::all_of(values, [](float x) { return x > 0; })) {
+    const double offset = series.offset_of(v);
+    if (moves && !std::ranges::all_of(values, [&](float x) { return offset + double{x} > 0; })) {
       throw Error(ExitStatus::bad_data, "non_positive_value",
                   fmt::format("{} has values that are not positive, which have no returns",
                               quote(series.variates[v])),
                   where);
     }
-    show(parameters.transform, input_scale(parameters), values,
+    show(parameters.transform, input_scale(parameters), offset, values,
          std::span(context.mask).subspan(v * bars, bars), shown.values, shown.mask);
-    shown.bases.push_back(values.back());
+    shown.bases.push_back(offset + values.back());
+    if (series.value_offsets.empty()) continue;
+    shown.offsets.push_back(offset);
+    if (moves) continue;
+    shown.shown_offsets.push_back(offset * input_scale(parameters));
   }
   return shown;
 }
@@ -65,11 +73,15 @@ Wanted wanted_for(const Parameters& parameters, const ForecastOptions& asked) {
 }
 
 Forecast in_users_units(const Forecast& raw, const Call& call, const Parameters& parameters,
-                        std::size_t patch) {
+                        const Guards& guards, std::size_t patch) {
   const Wanted& wanted = call.wanted;
-  const std::vector<float> read = read_forecast(raw, parameters, wanted, call.shown.bases, patch);
+  std::vector<float> read =
+      read_forecast(raw, parameters, wanted, call.shown.bases, patch, call.shown.offsets);
   require_finite(read, "series " + quote(raw.id));
   Forecast out;
+  out.applied = raw.applied;
+  out.applied.value_offset = call.shown.offsets;
+  out.applied.bounded = keep_bounds(read, wanted, guards, call.shown.offsets);
   out.id = raw.id;
   out.variates = raw.variates;
   out.horizon = raw.horizon;
@@ -97,6 +109,7 @@ std::vector<Forecast> forecast_next(Forecaster& forecaster,
                                     std::span<const data::TimeSeries> series,
                                     std::span<const Parameters> parameters,
                                     const ForecastOptions& asked) {
+  check_guards(asked.guards);
   const std::size_t patch = static_cast<std::size_t>(forecaster.model().impl().net->patch());
   std::vector<Call> calls(series.size());
   std::vector<Series> views(series.size());
@@ -107,20 +120,24 @@ std::vector<Forecast> forecast_next(Forecaster& forecaster,
     options[i].seed = asked.seed;
     options[i].decode = asked.decode;
     options[i].decoding = asked.decoding;
+    options[i].tails = asked.tails;
     options[i].align = asked.align;
+    options[i].guards.clamp = asked.guards.clamp;
     options[i].progress = asked.progress;
     views[i].id = series[i].id;
     views[i].variates = series[i].variates.size();
     views[i].steps = calls[i].shown.values.size() / views[i].variates;
     views[i].values = calls[i].shown.values;
     views[i].mask = calls[i].shown.mask;
+    views[i].value_offsets = calls[i].shown.shown_offsets;
+    if (options[i].across_missing && missing_end(views[i]) > 0) options[i].keep_samples = true;
   }
   std::vector<Forecast> raw(series.size());
   forecaster.forecast(views, options, raw);
   std::vector<Forecast> out;
   out.reserve(series.size());
   for (std::size_t i = 0; i < series.size(); ++i) {
-    out.push_back(in_users_units(raw[i], calls[i], parameters[i], patch));
+    out.push_back(in_users_units(raw[i], calls[i], parameters[i], asked.guards, patch));
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "core/json.h"
@@ -25,8 +26,8 @@ constexpr std::array<std::string_view, 5> kBarWords = {"open", "high", "low", "c
 
 class FileReader {
  public:
-  FileReader(std::string path, const MarketOptions& options)
-      : path_(std::move(path)), options_(options), csv_(options.table) {}
+  FileReader(std::string path, const MarketOptions& options, const data::CovariateTable* future)
+      : path_(std::move(path)), options_(options), csv_(options.table), future_(future) {}
 
   void read(Market& market) {
     const data::Text text = data::read_text(path_);
@@ -45,9 +46,14 @@ class FileReader {
     csv_.joint = true;
     csv_.context = std::numeric_limits<std::size_t>::max() / 2;
     std::vector<std::string> targets = options_.targets;
-    if (targets.empty() && find_column(header_, "close")) targets = {"close"};
-    if (targets.empty()) return;  // another table: its own layout says what its values are
-    csv_.layout = data::Layout::bars;
+    const bool rows = csv_.layout == data::Layout::rows;
+    if (targets.empty() && !rows && find_column(header_, "close")) targets = {"close"};
+    if (rows) csv_.values = targets;  // which its columns are not: read_csv says so
+    if (targets.empty() || rows) {    // another table: its own layout says what its values are
+      add_future_columns();
+      return;
+    }
+    if (csv_.layout == data::Layout::automatic) csv_.layout = data::Layout::bars;
     if (const auto time = find_column(header_, "timestamp"); time && csv_.timestamp.empty()) {
       if (!find_date_beside_time(*time)) csv_.timestamp = header_[*time];
     }
@@ -59,10 +65,20 @@ class FileReader {
       csv_.values.push_back(column ? header_[*column] : target);  // absent: read_csv says so
       names_.push_back(target);
     }
+    add_future_columns();
     for (const std::string_view word : kBarWords) {
       const auto column = find_column(header_, word);
       if (!column) continue;
       const std::string& name = header_[*column];
+      if (std::ranges::find(csv_.values, name) == csv_.values.end())
+        csv_.covariates.push_back(name);
+    }
+  }
+
+  /// Columns that are known ahead are no targets.
+  void add_future_columns() {
+    if (future_ == nullptr) return;
+    for (const std::string& name : future_->columns) {
       if (std::ranges::find(csv_.values, name) == csv_.values.end())
         csv_.covariates.push_back(name);
     }
@@ -128,14 +144,35 @@ class FileReader {
       return;
     }
     const std::size_t targets = series.targets();
+    const data::TimeSeries whole = future_ == nullptr ? data::TimeSeries() : series;
     for (std::size_t v = 0; v < targets; ++v) {
       symbol.targets.push_back(names_.empty() ? series.variates[v] : names_[v]);
     }
     series.values.resize(targets * series.steps);
     series.mask.resize(targets * series.steps);
+    if (future_ != nullptr && !add_known(market, whole, symbol)) return;
     symbol.values = std::move(series.values);
+    if (!series.value_offsets.empty()) {
+      symbol.value_offsets.assign(
+          series.value_offsets.begin(),
+          series.value_offsets.begin() + static_cast<std::ptrdiff_t>(targets));
+    }
     symbol.mask = std::move(series.mask);
     market.symbols.push_back(std::move(symbol));
+  }
+
+  /// The covariates of the symbol at its own times; false where it has none, which is an error.
+  bool add_known(Market& market, data::TimeSeries series, Symbol& symbol) const {
+    try {
+      data::add_past(series, *future_, csv_.missing);
+    } catch (const Error& error) {
+      market.errors.push_back({symbol.name, error});
+      return false;
+    }
+    symbol.covariates = future_->columns;
+    const auto begin = static_cast<std::ptrdiff_t>(series.targets() * series.steps);
+    symbol.known.assign(series.values.begin() + begin, series.values.end());
+    return true;
   }
 
   std::vector<Finding> check(const data::TimeSeries& series) const {
@@ -147,6 +184,9 @@ class FileReader {
           series.values.begin() + static_cast<std::ptrdiff_t>((v + 1) * series.steps));
       for (std::size_t t = 0; t < series.steps; ++t) {
         if (series.mask[v * series.steps + t] == 0) columns[v][t] = std::nanf("");
+        if (const double offset = series.offset_of(v); offset != 0) {
+          columns[v][t] = static_cast<float>(offset + static_cast<double>(columns[v][t]));
+        }
       }
       for (const auto& [word, column] :
            {std::pair("open", &Bars::open), std::pair("high", &Bars::high),
@@ -172,6 +212,7 @@ class FileReader {
   std::vector<std::string> header_;
   std::vector<std::string> names_;  // of the targets, as asked for
   data::CsvOptions csv_;
+  const data::CovariateTable* future_;   // nullptr: none
   std::vector<std::string> unreadable_;  // errors of columns that are not forecast
 };
 
@@ -226,10 +267,15 @@ void require_symbols(const Market& market, const std::vector<std::string>& wante
 Market read_market(const MarketOptions& options) {
   Market market;
   std::size_t unreadable = 0;  // files
+  std::optional<data::CovariateTable> future;
+  if (!options.future.empty()) {
+    future = data::read_covariates(options.future, options.table);
+    market.warnings = future->warnings;
+  }
   for (const std::string& path : data::csv_files(options.inputs)) {
     const std::string stem = fs::path(path).stem().string();
     try {
-      FileReader(path, options).read(market);
+      FileReader(path, options, future ? &*future : nullptr).read(market);
     } catch (const Error& error) {
       market.errors.push_back({stem, error});
       ++unreadable;

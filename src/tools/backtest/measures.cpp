@@ -152,9 +152,13 @@ PairedTest diebold_mariano(Values loss, Values other, std::size_t overlap) {
   return test;
 }
 
-PairedTest paired_test(Values loss, Values other, std::size_t overlap) {
+std::size_t fewest_origins(std::size_t overlap) {
   constexpr std::size_t kMin = 10;
-  const std::size_t needed = std::max(kMin, 3 * (overlap + 1));
+  return std::max(kMin, 3 * (overlap + 1));
+}
+
+PairedTest paired_test(Values loss, Values other, std::size_t overlap) {
+  const std::size_t needed = fewest_origins(overlap);
   PairedTest test{loss.size(), needed, NAN, NAN};
   if (test.too_few()) return test;
   test = diebold_mariano(loss, other, overlap);

@@ -40,6 +40,8 @@ Proportion direction(Values actual, Values forecast, Values base);
 /// apart may be correlated (0: none are). Nothing is said by fewer losses than are needed: the
 /// correction for small samples would make p 1 whatever they are.
 PairedTest paired_test(Values loss, Values other, std::size_t overlap);
+/// How many losses are enough for a test: 10, and 3 for each that may be correlated.
+std::size_t fewest_origins(std::size_t overlap);
 /// The same by any number of losses, for comparison with other implementations.
 PairedTest diebold_mariano(Values loss, Values other, std::size_t overlap);
 

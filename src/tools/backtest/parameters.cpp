@@ -69,11 +69,15 @@ class Reader {
     if (!known)
       refuse(fmt::format("{}: expected none, pct or log-return for transform", quote(name)));
     const auto scale = value.find("input_scale");
-    if (scale == value.end() || !scale->is_number() ||
-        !(scale->get<double>() >= kMinInputScale && scale->get<double>() <= kMaxInputScale)) {
-      refuse(fmt::format("{}: expected a number from 1e-12 to 1e12 for input_scale", quote(name)));
+    const bool automatic = scale != value.end() && *scale == "automatic";
+    if (!automatic &&
+        (scale == value.end() || !scale->is_number() ||
+         !(scale->get<double>() >= kMinInputScale && scale->get<double>() <= kMaxInputScale))) {
+      refuse(
+          fmt::format("{}: expected \"automatic\" or a number from 1e-12 to 1e12 for input_scale",
+                      quote(name)));
     }
-    p.input_scale = scale->get<double>();
+    p.input_scale = automatic ? 0 : scale->get<double>();
     const auto aggregate = value.find("aggregate");
     if (aggregate == value.end() || !aggregate->is_string()) {
       refuse(fmt::format("{}: expected a word for aggregate", quote(name)));

@@ -10,7 +10,9 @@
 #include <numeric>
 
 #include "core/sha256.h"
+#include "engine/adapted.h"
 #include "models/model_impl.h"
+#include "tools/backtest/covariates.h"
 #include "tools/backtest/read_forecast.h"
 #include "tools/backtest/transform.h"
 
@@ -56,7 +58,9 @@ std::string identity(const Model::Impl& model) {
 struct Predictor::Batch {
   std::vector<std::vector<float>> values;
   std::vector<std::vector<std::uint8_t>> masks;
+  std::vector<std::vector<double>> offsets;  // of what is shown; empty: 0
   std::vector<Series> series;
+  std::vector<std::vector<Effect>> effects;  // of the targets; empty: none
 };
 
 std::size_t variates_of(const Symbol& symbol, const Options& options) {
@@ -68,12 +72,17 @@ Predictor::Predictor(Forecaster& forecaster, const Options& options)
   const Model::Impl& model = forecaster.model().impl();
   patch_ = static_cast<std::size_t>(model.info.patch_size != 0 ? model.info.patch_size
                                                                : model.net->patch());
-  run_ = fmt::format("prediction 3|{}|{}|{}|{}|{}|{}", identity(model), model.net->backend().isa(),
-                     word(model.precision), word(model.mode),
-                     options.decode == Decode::cached ? "cached" : "uncached", options.seed);
+  run_ =
+      fmt::format("prediction 5|{}|{}|{}|{}|{}|{}|{}", identity(model), model.net->backend().isa(),
+                  word(model.precision), word(model.mode), word(model.kv_cache),
+                  options.decode == Decode::cached ? "cached" : "uncached", options.seed);
   if (const BlockDecoding& d = options.decoding; d != BlockDecoding{}) {
     run_ += fmt::format("|{}|{}|{}|{}", d.decode_block_size, d.has_missing_values,
                         d.scaler_fallback_min_obs, d.quantile_real_cap_k);
+  }
+  if (options.tails != Tails::clamp) run_ += "|exponential tails";
+  if (const Guards& g = options.guards; g != Guards{}) {
+    run_ += fmt::format("|guards|{}|{}|{}|{}", g.clamp, g.min, g.max, g.integer);
   }
   statistics_.damaged = cache_.damaged();
 }
@@ -87,6 +96,13 @@ std::string Predictor::id_of(const Symbol& symbol, const Request& request) const
     hash.update(raw(symbol.values_of(v).subspan(first, request.bars)));
     hash.update(raw(symbol.mask_of(v).subspan(first, request.bars)));
   }
+  if (uses_covariates(symbol, options_)) {
+    for (std::size_t j = 0; j < symbol.covariates.size(); ++j) {
+      hash.update(raw(
+          std::span(symbol.known).subspan(j * symbol.bars + first, request.bars + request.steps)));
+    }
+    hash.update("covariates 1");
+  }
   return hash.hex();
 }
 
@@ -95,7 +111,7 @@ std::string Predictor::key_of(const Parameters& parameters, const Request& reque
   Sha256 hash;
   hash.update(run_);
   hash.update(fmt::format("|{}|{}|{}|{}|{}|{}|", parameters.samples, word(parameters.transform),
-                          input_scale(parameters), parameters.aggregate, request.steps, variates));
+                          parameters.input_scale, parameters.aggregate, request.steps, variates));
   hash.update(id);
   return hash.hex();
 }
@@ -111,7 +127,13 @@ std::vector<std::size_t> Predictor::predict(std::span<const Symbol> symbols,
     const Symbol& symbol = symbols[request.symbol];
     const Parameters& with = parameters[request.symbol];
     Job job{request, id_of(symbol, request), {}, stored_.size()};
-    job.key = key_of(with, request, variates_of(symbol, options_), job.id);
+    // Bounds, and moves in percent, are of offset + value.
+    std::string offsets;
+    for (std::size_t v = 0; v < variates_of(symbol, options_) && !symbol.value_offsets.empty();
+         ++v) {
+      offsets += fmt::format("|{}", symbol.offset_of(request.target + v));
+    }
+    job.key = key_of(with, request, variates_of(symbol, options_), job.id + offsets);
     const auto [known, is_new] = answers_.try_emplace(job.key, job.answer);
     answers.push_back(known->second);
     if (!is_new) continue;
@@ -165,6 +187,8 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
   Batch batch;
   batch.values.resize(jobs.size());
   batch.masks.resize(jobs.size());
+  batch.offsets.resize(jobs.size());
+  batch.effects.resize(jobs.size());
   const double scale = input_scale(parameters);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Request& request = jobs[i].request;
@@ -172,8 +196,12 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
     const std::size_t variates = variates_of(symbol, options_);
     const std::size_t first = request.last + 1 - request.bars;
     for (std::size_t v = request.target; v < request.target + variates; ++v) {
-      show(parameters.transform, scale, symbol.values_of(v).subspan(first, request.bars),
+      show(parameters.transform, scale, symbol.offset_of(v),
+           symbol.values_of(v).subspan(first, request.bars),
            symbol.mask_of(v).subspan(first, request.bars), batch.values[i], batch.masks[i]);
+      if (!uses_covariates(symbol, options_) || parameters.transform != Transform::none) continue;
+      batch.effects[i].push_back(
+          take_out(symbol, request, v, std::span(batch.values[i]).last(request.bars)));
     }
     Series& series = batch.series.emplace_back();
     series.id = jobs[i].id;
@@ -181,6 +209,11 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
     series.steps = batch.values[i].size() / variates;
     series.values = batch.values[i];
     series.mask = batch.masks[i];
+    if (symbol.value_offsets.empty() || parameters.transform != Transform::none) continue;
+    for (std::size_t v = request.target; v < request.target + variates; ++v) {
+      batch.offsets[i].push_back(symbol.offset_of(v) * scale);
+    }
+    series.value_offsets = batch.offsets[i];
   }
 
   const Wanted wanted = wanted_of(parameters);
@@ -189,6 +222,12 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
   options.seed = options_.seed;
   options.decode = options_.decode;
   options.decoding = options_.decoding;
+  options.tails = options_.tails;
+  options.guards.clamp = options_.guards.clamp;
+  if (options.across_missing &&
+      std::ranges::any_of(batch.series, [](const Series& s) { return missing_end(s) > 0; })) {
+    options.keep_samples = true;  // fewer steps are exact
+  }
   options.progress = [&](std::size_t done, std::size_t of) {
     if (!options_.progress) return true;
     return options_.progress(done_ + jobs.size() * done / std::max<std::size_t>(of, 1), total_);
@@ -206,17 +245,35 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const Request& request = jobs[i].request;
     const Symbol& symbol = symbols[request.symbol];
-    std::vector<double> bases;
+    std::vector<double> bases, offsets;
     bases.reserve(batch.series[i].variates);
     for (std::size_t v = 0; v < batch.series[i].variates; ++v) {
-      bases.push_back(symbol.values_of(request.target + v)[request.last]);
+      const double offset = symbol.offset_of(request.target + v);
+      if (!symbol.value_offsets.empty()) offsets.push_back(offset);
+      bases.push_back(offset + symbol.values_of(request.target + v)[request.last]);
     }
     std::vector<float>& to = stored_[jobs[i].answer];
-    to = read_forecast(forecasts[i], parameters, wanted, bases, patch_);
+    to = read_forecast(forecasts[i], parameters, wanted, bases, patch_, offsets);
+    const std::size_t size = to.size() / std::max<std::size_t>(1, batch.effects[i].size());
+    for (std::size_t v = 0; v < batch.effects[i].size(); ++v) {
+      put_back(batch.effects[i][v], wanted.points.size(), std::span(to).subspan(v * size, size));
+    }
+    statistics_.bounded += keep_bounds(to, wanted, options_.guards, offsets);
+    note_applied(forecasts[i].applied);
     const bool finite = std::ranges::all_of(to, [](float x) { return std::isfinite(x); });
     if (finite && !options_.cache_dir.empty()) made.push_back({jobs[i].key, to});
   }
   cache_.add(std::move(made));
+}
+
+void Predictor::note_applied(const Applied& applied) {
+  for (const double scale : applied.input_scale) {
+    const bool first = statistics_.most_scale == 0;
+    statistics_.least_scale = first ? scale : std::min(statistics_.least_scale, scale);
+    statistics_.most_scale = std::max(statistics_.most_scale, scale);
+  }
+  statistics_.across += applied.missing_end > 0 ? 1 : 0;
+  statistics_.clamped += applied.clamped;
 }
 
 /// What a service would wait for: some contexts once more, one to a call. The first one of a kind

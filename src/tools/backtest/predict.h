@@ -46,6 +46,7 @@ class Predictor {
                 std::span<const Job> jobs);
   void run_batch(std::span<const Symbol> symbols, const Parameters& parameters,
                  std::span<const Job> jobs);
+  void note_applied(const Applied& applied);
   void time_alone(const Batch& batch, const ForecastOptions& options);
   [[nodiscard]] std::size_t batch_size(std::span<const Symbol> symbols,
                                        const Parameters& parameters,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/guards.h"
 #include "tools/backtest/transform.h"
 
 namespace toto::backtest {
@@ -100,14 +101,41 @@ ForecastOptions forecast_options(const Parameters& parameters, const Wanted& wan
     if (point.kind == Kind::trimmed) options.keep_parameters = true;
   }
   options.keep_samples = needs_trajectories(parameters, steps, patch);
+  options.input_scale = has_automatic_scale(parameters) ? 0 : 1;
+  // Returns in the gap would be lost: the next value follows from all moves since the last one.
+  options.across_missing = parameters.transform == Transform::none;
   return options;
+}
+
+std::size_t keep_bounds(std::span<float> read, const Wanted& wanted, const Guards& guards,
+                        std::span<const double> offsets) {
+  if (!bounds_of(guards).any() && !guards.integer) return 0;
+  const std::size_t mean = wanted.points.size();
+  std::size_t moved = 0;
+  const std::size_t size = read.size() / std::max<std::size_t>(1, offsets.size());
+  for (std::size_t cell = 0; cell < read.size(); cell += wanted.size()) {
+    const double offset = offsets.empty() ? 0 : offsets[cell / size];
+    const Bounds bounds = bounds_of(guards, offset);
+    bool beyond = false;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      float& value = read[cell + i];
+      if (guards.integer && i != mean) value = to_whole(value, offset);
+      beyond = beyond || !bounds.hold(value);
+      value = bounds.nearest(value);
+    }
+    moved += beyond ? 1 : 0;
+  }
+  return moved;
 }
 
 std::vector<float> read_forecast(const Forecast& forecast, const Parameters& parameters,
                                  const Wanted& wanted, std::span<const double> bases,
-                                 std::size_t patch) {
+                                 std::size_t patch, std::span<const double> offsets) {
   const std::size_t steps = forecast.horizon;
-  const std::size_t exact = exact_steps(parameters, steps, patch);
+  const std::size_t exact =
+      forecast.applied.missing_end == 0
+          ? exact_steps(parameters, steps, patch)
+          : std::min(exact_steps(parameters, steps, patch), forecast.exact_steps);
   const double scale = input_scale(parameters);
   std::vector<float> out;
   out.reserve(forecast.variates * steps * wanted.size());
@@ -116,8 +144,11 @@ std::vector<float> read_forecast(const Forecast& forecast, const Parameters& par
   const ExactReader reader(forecast);
   for (std::size_t v = 0; v < forecast.variates; ++v) {
     const double base = bases[v];
+    const bool moves = parameters.transform != Transform::none;
+    const double offset = moves && !offsets.empty() ? offsets[v] : 0;
     const auto put = [&](double x) {
-      out.push_back(static_cast<float>(to_value(parameters.transform, base, x)));
+      const double value = to_value(parameters.transform, base, x);
+      out.push_back(static_cast<float>(offset == 0 ? value : value - offset));
     };
     const Line line = first_step(parameters.transform, scale, base);
     for (std::size_t h = 0; h < exact; ++h) {

@@ -30,9 +30,16 @@ bool needs_trajectories(const Parameters& parameters, std::size_t steps, std::si
 ForecastOptions forecast_options(const Parameters& parameters, const Wanted& wanted,
                                  std::size_t steps, std::size_t patch);
 
-/// [V][steps][wanted.size()]. `bases` [V] are the last known values.
+/// Keeps what was read, [cells][wanted.size()], within min and max, and rounds all but the mean to
+/// whole numbers where the guards say so. The number of cells where a value was beyond a bound.
+/// `read` has one variate after the other, of differences from `offsets` [V]; empty: from 0.
+std::size_t keep_bounds(std::span<float> read, const Wanted& wanted, const Guards& guards,
+                        std::span<const double> offsets = {});
+
+/// [V][steps][wanted.size()]. `bases` [V] are the last known values. With a transform results are
+/// differences from `offsets` [V]; empty: from 0. Without one they are what the forecast's are.
 std::vector<float> read_forecast(const Forecast& forecast, const Parameters& parameters,
                                  const Wanted& wanted, std::span<const double> bases,
-                                 std::size_t patch);
+                                 std::size_t patch, std::span<const double> offsets = {});
 
 }  // namespace toto::backtest

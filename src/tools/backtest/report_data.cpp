@@ -28,6 +28,12 @@ ordered_json shown(double value) {
   return std::stod(fmt::format("{:.6g}", value));
 }
 
+/// Of the difference from an offset.
+ordered_json shown(double value, double offset) {
+  if (offset == 0 || !std::isfinite(value)) return shown(value);
+  return offset + std::stod(fmt::format("{:.6g}", value - offset));
+}
+
 /// Evenly chosen, the last one always.
 std::vector<std::size_t> choose(std::size_t count, std::size_t most) {
   const std::size_t chosen = std::min(count, std::max<std::size_t>(most, 1));
@@ -102,14 +108,15 @@ std::size_t history_of(std::size_t horizon) {
 }
 
 ordered_json window_json(std::span<const Cell> cells, const Symbol& symbol, std::size_t target) {
+  const double offset = symbol.offset_of(target);
   const std::size_t origin = cells.front().bar - cells.front().step;
   const std::size_t history = std::min(origin + 1, history_of(cells.size()));
   ordered_json before = {{"times", ordered_json::array()}, {"values", ordered_json::array()}};
   for (std::size_t t = origin + 1 - history; t <= origin; ++t) {
     const bool observed = symbol.mask_of(target)[t] != 0;
-    const double value = symbol.values_of(target)[t];
+    const double value = offset + symbol.values_of(target)[t];
     before["times"].push_back(data::format_time(symbol.times[t], symbol.style));
-    before["values"].push_back(observed ? shown(value) : ordered_json(nullptr));
+    before["values"].push_back(observed ? shown(value, offset) : ordered_json(nullptr));
   }
   ordered_json actual = ordered_json::array();
   ordered_json point = ordered_json::array();
@@ -121,14 +128,15 @@ ordered_json window_json(std::span<const Cell> cells, const Symbol& symbol, std:
   for (const std::size_t at : choose(cells.size(), kMaxFanBars)) {
     const Cell& cell = cells[at];
     times.push_back(data::format_time(cell.time, symbol.style));
-    actual.push_back(shown(cell.actual));
-    point.push_back(shown(cell.model.point));
+    actual.push_back(shown(cell.actual, offset));
+    point.push_back(shown(cell.model.point, offset));
     for (std::size_t i = 0; i < kFan.size(); ++i) {
-      quantiles[i].push_back(shown(static_cast<double>(cell.model.quantiles[kFan[i]])));
+      quantiles[i].push_back(shown(cell.quantile(Source::model, kFan[i]), offset));
     }
-    for (std::size_t b = 0; b + 1 < kSources; ++b) baselines[b].push_back(shown(cell.baseline[b]));
+    for (std::size_t b = 0; b + 1 < kSources; ++b)
+      baselines[b].push_back(shown(cell.baseline[b], offset));
   }
-  return {{"last", shown(cells.front().base)},
+  return {{"last", shown(cells.front().base, offset)},
           {"before", before},
           {"times", times},
           {"actual", actual},

@@ -342,7 +342,7 @@ function rest() {
   for (const s of D.symbols) {
     list.appendChild(node('li', {}, `${s.symbol}: ${s.bars} bars, ${s.first} to ${s.last}, ${s.interval}, ` +
       `${s.windows} windows, season ${s.season}` + (s.contexts_without_season === 0 ? '' :
-      `; ${s.contexts_without_season} contexts are no longer than a season: their MASE is scaled by moves from bar to bar`) +
+      `; ${s.contexts_without_season} forecasts have no season before them: their MASE is scaled by moves from bar to bar`) +
       s.findings.map(f => `; ${f.message}`).join('')));
   }
   const more = D.symbols_of - D.symbols.length + D.errors_of - D.errors.length;

@@ -82,8 +82,8 @@ inline constexpr std::string_view kReportBody = R"(<header><h1>Backtest</h1><p i
 <section id="trades"></section>
 <h2>The data</h2><div id="findings"></div>
 <details><summary>How to read this page</summary><dl>
-<dt>MASE</dt><dd>absolute error / mean absolute seasonal difference of the context (where that has
-no season, the mean absolute move from bar to bar); comparable between symbols, lower is better</dd>
+<dt>MASE</dt><dd>absolute error / mean absolute seasonal difference of the context, or of the last
+two seasons if it is shorter (without a season, the mean absolute move from bar to bar); comparable between symbols, lower is better</dd>
 <dt>return error</dt><dd>|forecast &minus; actual| / |last known value|, in percent</dd>
 <dt>WQL</dt><dd>weighted quantile loss: pinball losses of 19 levels over the sum of |actual|</dd>
 <dt>coverage</dt><dd>share of bars inside the interval; an honest 80 % interval holds 80 % of them</dd>

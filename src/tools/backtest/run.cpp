@@ -13,6 +13,7 @@
 #include "models/model_impl.h"
 #include "tools/backtest/baselines.h"
 #include "tools/backtest/check.h"
+#include "tools/backtest/covariates.h"
 #include "tools/backtest/predict.h"
 #include "tools/backtest/read_forecast.h"
 #include "tools/backtest/scale_effect.h"
@@ -92,6 +93,10 @@ class Evaluation {
       check(options_, parameters);
       try {
         check_prices(symbol, parameters);
+        if (uses_covariates(symbol, options_) && parameters.transform != Transform::none) {
+          throw Error(ExitStatus::usage, "conflicting_flags",
+                      "covariates are regressed on values, not on returns", "--transform");
+        }
         const std::size_t least = std::min(patch_, parameters.context);
         const std::vector<Window> windows =
             find_windows(symbol, result_.symbols.size(), options_, parameters, least);
@@ -138,11 +143,23 @@ class Evaluation {
     }
     if (symbols == 0) return;
     options_.warning(fmt::format(
-        "{}{}: {} contexts are no longer than a season of {} bars; there MASE is scaled by moves "
+        "{}{}: {} forecasts have no season of {} bars before them; there MASE is scaled by moves "
         "from bar to bar, and the seasonal forecast is the last value",
         quote(result_.symbols[first].name),
         symbols > 1 ? fmt::format(" (and {} symbols more)", symbols - 1) : "",
         result_.unseasonal[first], result_.season[first]));
+  }
+
+  /// What the seasonal baseline and the scale of MASE look at: the context, or, where that is no
+  /// longer than a season, the last two seasons before the forecast.
+  [[nodiscard]] Context seasonal_past(const Symbol& symbol, std::size_t target,
+                                      const Request& request) const {
+    const std::size_t season = result_.season[request.symbol];
+    const std::size_t there = request.last + 1;
+    const std::size_t bars =
+        request.bars > season ? request.bars : std::min(std::max(request.bars, 2 * season), there);
+    return {symbol.values_of(target).subspan(there - bars, bars),
+            symbol.mask_of(target).subspan(there - bars, bars)};
   }
 
   /// The cells that one forecast answers.
@@ -157,7 +174,8 @@ class Evaluation {
       const std::size_t first = request.last + 1 - request.bars;
       const Context context = {symbol.values_of(target).subspan(first, request.bars),
                                symbol.mask_of(target).subspan(first, request.bars)};
-      const Scale scale = scale_of(context, result_.season[request.symbol]);
+      const Context past = seasonal_past(symbol, target, request);
+      const Scale scale = scale_of(past, result_.season[request.symbol]);
       if (!scale.seasonal) ++result_.unseasonal[request.symbol];
       for (std::size_t h = 0; h < request.steps; ++h) {
         Cell cell;
@@ -167,18 +185,22 @@ class Evaluation {
         cell.step = static_cast<std::uint32_t>(request.last - window.origin + h + 1);
         cell.bar = static_cast<std::uint32_t>(request.last + 1 + h);
         cell.time = symbol.times[cell.bar];
-        cell.base = context.values.back();
+        const double offset = symbol.offset_of(target);
+        const auto whole = [offset](double x) { return offset == 0 ? x : offset + x; };
+        cell.value_offset = offset;
+        cell.base = whole(context.values.back());
         cell.scale = scale.value;
         const bool observed = symbol.mask_of(target)[cell.bar] != 0;
-        cell.actual = observed ? symbol.values_of(target)[cell.bar] : NAN;
+        cell.actual = observed ? whole(symbol.values_of(target)[cell.bar]) : NAN;
         const float* from = stored.data() + (v * request.steps + h) * kStored;
-        cell.model.point = from[0];
-        cell.model.mean = from[1];
+        cell.model.point = whole(from[0]);
+        cell.model.mean = whole(from[1]);
         std::copy(from + 2, from + kStored, cell.model.quantiles.begin());
         for (std::size_t b = 1; b < kSources; ++b) {
-          const Baseline said =
-              baseline(static_cast<Source>(b), context, result_.season[request.symbol], h + 1);
-          cell.baseline[b - 1] = said.point;
+          const auto source = static_cast<Source>(b);
+          const Baseline said = baseline(source, source == Source::seasonal_naive ? past : context,
+                                         result_.season[request.symbol], h + 1);
+          cell.baseline[b - 1] = whole(said.point);
           cell.baseline_sigma[b - 1] = said.sigma;
         }
         result_.cells.push_back(cell);
@@ -219,7 +241,16 @@ class Evaluation {
 }  // namespace
 
 Result run(const Market& market, Forecaster& forecaster, const Options& options) {
-  return Evaluation(forecaster, options).evaluate(market);
+  Result result = Evaluation(forecaster, options).evaluate(market);
+  const auto uses = [&](const Symbol& symbol) { return uses_covariates(symbol, options); };
+  if (std::ranges::any_of(result.symbols, uses)) {
+    Options without = options;
+    without.covariates = false;
+    without.warning = nullptr;  // said already
+    const Result other = Evaluation(forecaster, without).evaluate(market);
+    result.covariate_gain = covariate_gain(result, other, options);
+  }
+  return result;
 }
 
 }  // namespace toto::backtest

@@ -18,7 +18,8 @@ double spread_of(const Symbol& symbol, const Request& request, std::size_t targe
   std::vector<float> values;
   std::vector<std::uint8_t> mask;
   const std::size_t first = request.last + 1 - request.bars;
-  show(transform, 1, symbol.values_of(target).subspan(first, request.bars),
+  show(transform, 1, symbol.offset_of(target),
+       symbol.values_of(target).subspan(first, request.bars),
        symbol.mask_of(target).subspan(first, request.bars), values, mask);
   double sum = 0;
   for (const float x : values) sum += x;
@@ -32,7 +33,9 @@ struct Sums {
   double error = 0, width = 0;
   std::size_t count = 0;
 
-  void add(const float* stored, double actual, double base) {
+  /// `stored` and `actual` are differences from `offset`.
+  void add(const float* stored, double offset, double actual, double last) {
+    const double base = offset + last;
     if (std::isnan(actual) || base == 0) return;
     error += std::abs(stored[0] - actual) / std::abs(base);
     width += (stored[2 + kHigh] - stored[2 + kLow]) / std::abs(base);
@@ -51,7 +54,11 @@ ScaleEffect measure_scale_effect(Predictor& predictor, const Result& result,
   ScaleEffect effect;
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (input_scale(result.parameters[requests[i].symbol]) != 1) chosen.push_back(i);
+    const Parameters& parameters = result.parameters[requests[i].symbol];
+    // An automatic scale matters for returns, which are small; values are measured as they are.
+    const bool asked = has_automatic_scale(parameters) ? parameters.transform != Transform::none
+                                                       : parameters.input_scale != 1;
+    if (asked) chosen.push_back(i);
   }
   const std::size_t most = std::min(options.scale_probe, chosen.size());
   if (most == 0) return effect;
@@ -77,13 +84,16 @@ ScaleEffect measure_scale_effect(Predictor& predictor, const Result& result,
       const double spread = spread_of(symbol, request, target, parameters.transform);
       const double share = 1 / static_cast<double>(probe.size() * variates);
       effect.swamped_at_one += spread < kSmallestScale ? share : 0;
-      effect.swamped_at_scale += spread * input_scale(parameters) < kSmallestScale ? share : 0;
+      const bool swamped =
+          !has_automatic_scale(parameters) && spread * input_scale(parameters) < kSmallestScale;
+      effect.swamped_at_scale += swamped ? share : 0;
       for (std::size_t h = 0; h < request.steps; ++h) {
         const std::size_t bar = request.last + 1 + h;
         const double actual = symbol.mask_of(target)[bar] != 0 ? values[bar] : NAN;
         const std::size_t at = (v * request.steps + h) * kStored;
-        one.add(predictor.stored(answers_at_one[i]).data() + at, actual, values[request.last]);
-        scaled.add(predictor.stored(answers[chosen[i]]).data() + at, actual, values[request.last]);
+        const double offset = symbol.offset_of(target), last = values[request.last];
+        one.add(predictor.stored(answers_at_one[i]).data() + at, offset, actual, last);
+        scaled.add(predictor.stored(answers[chosen[i]]).data() + at, offset, actual, last);
       }
     }
   }

@@ -46,6 +46,7 @@ std::vector<const Cell*> decisions_of(const Result& result, std::size_t symbol,
 Path walk(const Result& result, std::size_t s, std::size_t target, double fee, double dead_zone) {
   const Symbol& symbol = result.symbols[s];
   const auto prices = symbol.values_of(target);
+  const double offset = symbol.offset_of(target);
   Path path;
   double position = 0;
   std::size_t busy_until = 0;
@@ -66,7 +67,7 @@ Path walk(const Result& result, std::size_t s, std::size_t target, double fee, d
     const double traded = std::abs(wanted - position);
     const Mark before = path.marks.back();
     for (std::size_t bar = begin + 1; bar <= cell.bar; ++bar) {
-      const double move = static_cast<double>(prices[bar]) / cell.base - 1;
+      const double move = (offset + static_cast<double>(prices[bar])) / cell.base - 1;
       const double gain = wanted * move - fee * traded;
       path.marks.push_back(
           {symbol.times[bar], before.wealth * std::max(0.0, 1 + gain), before.held * (1 + move)});

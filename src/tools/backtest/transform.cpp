@@ -6,7 +6,7 @@
 
 namespace toto::backtest {
 
-void show(Transform transform, double scale, std::span<const float> bars,
+void show(Transform transform, double scale, double offset, std::span<const float> bars,
           std::span<const std::uint8_t> mask, std::vector<float>& values,
           std::vector<std::uint8_t>& shown_mask) {
   if (transform == Transform::none) {
@@ -17,7 +17,8 @@ void show(Transform transform, double scale, std::span<const float> bars,
     return;
   }
   for (std::size_t t = 1; t < bars.size(); ++t) {
-    const double ratio = static_cast<double>(bars[t]) / static_cast<double>(bars[t - 1]);
+    const double ratio =
+        (offset + static_cast<double>(bars[t])) / (offset + static_cast<double>(bars[t - 1]));
     const double move = transform == Transform::pct ? ratio - 1 : std::log(ratio);
     values.push_back(static_cast<float>(move * scale));
     shown_mask.push_back(mask[t]);

@@ -13,7 +13,8 @@ namespace toto::backtest {
 /// The bars of one variate as the model sees them. With a transform there is one step less than
 /// there are bars. Values that are not observed become moves of 0 that are masked out; the move to
 /// the next observed one spans the gap.
-void show(Transform transform, double scale, std::span<const float> bars,
+/// `bars` are differences from `offset`; so is what is shown of them without a transform.
+void show(Transform transform, double scale, double offset, std::span<const float> bars,
           std::span<const std::uint8_t> mask, std::vector<float>& values,
           std::vector<std::uint8_t>& shown_mask);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/json.h"
 #include "models/model_impl.h"
@@ -13,6 +14,7 @@
 #include "tools/backtest/measures.h"
 #include "tools/backtest/predict.h"
 #include "tools/backtest/read_forecast.h"
+#include "tools/backtest/reality_check.h"
 
 namespace toto::backtest {
 namespace {
@@ -88,6 +90,8 @@ class Tuner {
   struct Best {
     Parameters parameters;
     double mase = INFINITY;
+    std::vector<double> of_default;          // by validation window
+    std::vector<std::vector<double>> leads;  // over the defaults, of each candidate, by window
   };
 
   Parted part(const Symbol& symbol) const {
@@ -202,6 +206,10 @@ class Tuner {
     }
     const auto all = errors(s, parameters, windows_[s].validation);
     for (std::size_t a = 0; a + 1 < all.size(); ++a) {
+      std::vector<double> lead = best_[s].of_default;
+      const std::vector<double> own = all[a].by_window();
+      std::ranges::transform(lead, own, lead.begin(), std::minus<>());
+      best_[s].leads.push_back(std::move(lead));
       const double mase = all[a].mean();
       if (!(mase < best_[s].mase)) continue;  // the first of equals
       best_[s].mase = mase;
@@ -213,27 +221,34 @@ class Tuner {
   /// What is in force without tuning is what a candidate has to beat.
   void start(std::size_t s) {
     best_[s].parameters = options_.parameters;
-    best_[s].mase = errors(s, options_.parameters, windows_[s].validation)[0].mean();
+    const Errors own = errors(s, options_.parameters, windows_[s].validation)[0];
+    best_[s].mase = own.mean();
+    best_[s].of_default = own.by_window();
     default_mase_.push_back(best_[s].mase);
   }
 
   void report(std::size_t s) {
     Tuned tuned;
     tuned.symbol = symbols_[s]->name;
-    tuned.chosen = best_[s].parameters;
-    tuned.chosen.input_scale = input_scale(tuned.chosen);
+    const std::size_t stride = options_.stride == 0 ? options_.horizon : options_.stride;
+    const std::size_t overlap = (options_.horizon + stride - 1) / stride - 1;
+    tuned.best = best_[s].parameters;
+    tuned.p_luck = reality_check(best_[s].leads, overlap);
+    tuned.keeps_default = !(tuned.p_luck <= kTunedByLuck);
+    tuned.chosen = tuned.keeps_default ? options_.parameters : tuned.best;
     tuned.validation_windows = windows_[s].validation.size();
     tuned.test_windows = windows_[s].test.size();
-    tuned.validation_mase = best_[s].mase;
+    tuned.best_validation_mase = best_[s].mase;
     tuned.default_validation_mase = default_mase_[s];
+    tuned.validation_mase =
+        tuned.keeps_default ? tuned.default_validation_mase : tuned.best_validation_mase;
     const auto own = errors(s, best_[s].parameters, windows_[s].test);
     const auto other = errors(s, options_.parameters, windows_[s].test);
-    tuned.test_mase = own[0].mean();
+    tuned.best_test_mase = own[0].mean();
     tuned.default_test_mase = other[0].mean();
+    tuned.test_mase = tuned.keeps_default ? tuned.default_test_mase : tuned.best_test_mase;
     tuned.last_value_test_mase = other.back().mean();
-    const std::size_t stride = options_.stride == 0 ? options_.horizon : options_.stride;
-    tuned.against_default = paired_test(own[0].by_window(), other[0].by_window(),
-                                        (options_.horizon + stride - 1) / stride - 1);
+    tuned.against_default = paired_test(own[0].by_window(), other[0].by_window(), overlap);
     tuning_.symbols.push_back(std::move(tuned));
   }
 
@@ -287,6 +302,11 @@ void write_parameters(const data::TextSink& sink, const Tuning& tuning, const Op
   for (const Tuned& t : tuning.symbols) {
     out["symbols"][t.symbol] = to_json(t.chosen);
     out["found"][t.symbol] = {{"validation_windows", t.validation_windows},
+                              {"default_is_as_good", t.keeps_default},
+                              {"p_luck", json_number(t.p_luck)},
+                              {"best", to_json(t.best)},
+                              {"best_validation_mase", json_number(t.best_validation_mase)},
+                              {"best_test_mase", json_number(t.best_test_mase)},
                               {"validation_mase", json_number(t.validation_mase)},
                               {"default_validation_mase", json_number(t.default_validation_mase)},
                               {"test_windows", t.test_windows},

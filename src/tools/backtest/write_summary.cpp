@@ -61,7 +61,8 @@ ordered_json to_json(const Parameters& p) {
   return {{"context", p.context},
           {"samples", p.samples},
           {"transform", word(p.transform)},
-          {"input_scale", input_scale(p)},
+          {"input_scale",
+           has_automatic_scale(p) ? ordered_json("automatic") : ordered_json(p.input_scale)},
           {"aggregate", p.aggregate}};
 }
 
@@ -109,6 +110,7 @@ ordered_json describe_run(const Result& result, const Options& options, const Ru
             {"has_missing_values", options.decoding.has_missing_values},
             {"scaler_fallback_min_obs", options.decoding.scaler_fallback_min_obs},
             {"quantile_real_cap_k", options.decoding.quantile_real_cap_k},
+            {"tails", options.tails == Tails::clamp ? "clamp" : "exponential"},
             {"from", options.from},
             {"to", options.to}}},
           {"exact_steps", result.exact_steps},
@@ -133,6 +135,17 @@ void write_summary(const data::TextSink& sink, const Result& result,
   out["metrics"] = ordered_json::array();
   for (const Metrics& m : metrics) {
     if (m.step == 0) out["metrics"].push_back(to_json(m));
+  }
+  if (!result.covariate_gain.empty()) {
+    out["covariates"] = ordered_json::array();
+    for (const CovariateGain& g : result.covariate_gain) {
+      out["covariates"].push_back({{"symbol", g.symbol},
+                                   {"count", g.count},
+                                   {"mae", json_number(g.mae)},
+                                   {"mae_without", json_number(g.mae_without)},
+                                   {"ratio", json_number(g.mae / g.mae_without)},
+                                   {"p_value", json_number(g.test.p_value)}});
+    }
   }
   if (!trades.empty()) {
     out["illustration"] = ordered_json::array();

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "data/text_writer.h"
+#include "data/value_offset.h"
 #include "toto/tools/backtest.hpp"
 
 namespace toto::backtest {
@@ -16,8 +17,10 @@ std::string level_name(double level) { return fmt::format("q{:g}", level); }
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
 
 /// What was a float stays one: no digits that it does not have.
-std::string single(double value) {
-  return std::isfinite(value) ? fmt::format("{}", static_cast<float>(value)) : "";
+std::string single(double value, double offset) {
+  if (!std::isfinite(value)) return "";
+  if (offset == 0) return fmt::format("{}", static_cast<float>(value));
+  return fmt::format("{}", data::with_offset(offset, static_cast<float>(value - offset)));
 }
 
 }  // namespace
@@ -33,16 +36,20 @@ void write_forecasts(const data::TextSink& sink, const Result& result, const Opt
   out.raw("\n");
   for (const Cell& cell : result.cells) {
     const Symbol& symbol = result.symbols[cell.symbol];
+    const double offset = cell.value_offset;
     const std::size_t origin =
         options.rolling == Rolling::one_step ? cell.bar - 1 : cell.bar - cell.step;
     out.csv_field(symbol.name).raw(",").csv_field(symbol.targets[cell.target]);
     out.raw(fmt::format(",{},{},{},{},{},{},{}", cell.window, cell.step,
                         data::format_time(symbol.times[origin], symbol.style),
-                        data::format_time(cell.time, symbol.style), single(cell.base),
-                        single(cell.actual), single(cell.model.point)));
+                        data::format_time(cell.time, symbol.style), single(cell.base, offset),
+                        single(cell.actual, offset), single(cell.model.point, offset)));
     for (const double point : cell.baseline) out.raw(fmt::format(",{}", number(point)));
-    out.raw(fmt::format(",{}", single(cell.model.mean)));
-    for (const float q : cell.model.quantiles) out.raw(fmt::format(",{}", q));
+    out.raw(fmt::format(",{}", single(cell.model.mean, offset)));
+    for (const float q : cell.model.quantiles) {
+      out.raw(offset == 0 ? fmt::format(",{}", q)
+                          : fmt::format(",{}", data::with_offset(offset, q)));
+    }
     out.raw("\n");
   }
   out.finish();

@@ -30,6 +30,7 @@ struct Runner {
   std::vector<double> seconds;
   std::vector<double> device_seconds;
   double total = 0;
+  double distance = 0;
   double operations = 0, weight_bytes = 0;  // of one forecast
   DeviceCost device_cost;                   // of all of them
   Precision precision = Precision::float32;
@@ -51,12 +52,39 @@ DeviceCost divided(const DeviceCost& cost, double n) {
           cost.graph_fallbacks / n, cost.host_reads / n};
 }
 
+double deviation_of(std::span<const float> values) {
+  const auto n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double squares = 0;
+  for (const float x : values) squares += (x - mean) * (x - mean);
+  return std::sqrt(squares / n);
+}
+
 double quantile(const std::vector<double>& sorted, double q) {
   return sorted[static_cast<std::size_t>(std::lround(q * static_cast<double>(sorted.size() - 1)))];
 }
 
+/// BenchRow::distance.
+double distance_of(const BenchInputs& inputs, const std::vector<Forecast>& a,
+                   const std::vector<Forecast>& b) {
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < inputs.series.size(); ++i) {
+    const Series& series = inputs.series[i];
+    const std::size_t horizon = a[i].mean.size() / series.variates;
+    for (std::size_t v = 0; v < series.variates; ++v) {
+      const double unit = deviation_of(series.values.subspan(v * series.steps, series.steps));
+      for (std::size_t t = v * horizon; t < (v + 1) * horizon; ++t) {
+        const double off = static_cast<double>(a[i].mean[t]) - static_cast<double>(b[i].mean[t]);
+        sum += std::abs(off) / unit;
+        ++count;
+      }
+    }
+  }
+  return sum / count;
+}
+
 BenchRow summarise(const Workload& workload, Runner& runner, const MachineRates& machine,
-                   std::uint64_t rss) {
+                   const PeakMemory& memory) {
   std::vector<double>& s = runner.seconds;
   std::sort(s.begin(), s.end());
   const auto n = static_cast<double>(s.size());
@@ -83,8 +111,13 @@ BenchRow summarise(const Workload& workload, Runner& runner, const MachineRates&
   if (runner.on_device) row.per_forecast = divided(runner.device_cost, n);
   set_shares(row, machine, runner.precision);
   row.series_per_second = static_cast<double>(workload.series) / row.median;
-  row.peak_rss = rss;
+  row.peak_rss = memory.rss;
   row.counters = runner.forecaster->counters();
+  const std::uint64_t device = memory.device > 0 ? memory.device : row.counters.device_bytes;
+  if (device > 0) row.peak_device_memory = device;
+  row.distance = runner.distance;
+  row.build_seconds =
+      row.counters.plan_seconds + row.counters.capture_seconds + row.counters.autotune_seconds;
   return row;
 }
 
@@ -131,6 +164,7 @@ Measured measure(const Workload& workload, std::span<const BenchSubject> subject
   forecast.horizon = workload.horizon;
   forecast.num_samples = workload.samples;
   forecast.keep_samples = workload.keep_samples;
+  forecast.decode = workload.decode;
   for (const BenchSubject& subject : subjects) {
     Runner& runner = result.runners.emplace_back();
     runner.label = subject.label;
@@ -163,6 +197,9 @@ Measured measure(const Workload& workload, std::span<const BenchSubject> subject
       }
       runner.total += seconds_since(start);
     }
+  }
+  for (Runner& runner : result.runners) {
+    runner.distance = distance_of(inputs, runner.out, result.runners.front().out);
   }
   return result;
 }
@@ -205,9 +242,11 @@ BenchReport run_bench(std::span<const Workload> workloads, std::span<const Bench
   if (report.machine.device) raise(*report.machine.device, measure_device());
   for (Measured& m : measured) {
     for (std::size_t i = 0; i < m.runners.size(); ++i) {
-      const std::uint64_t bytes =
-          options.peak_memory ? options.peak_memory(m.workload, subjects[i]) : 0;
-      report.rows.push_back(summarise(m.workload, m.runners[i], report.machine, bytes));
+      const PeakMemory memory =
+          options.peak_memory ? options.peak_memory(m.workload, subjects[i]) : PeakMemory{};
+      BenchRow& row =
+          report.rows.emplace_back(summarise(m.workload, m.runners[i], report.machine, memory));
+      row.speed_up = report.rows[report.rows.size() - 1 - i].median / row.median;
     }
   }
   return report;

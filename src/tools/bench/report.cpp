@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
+#include "tools/bench/cells.h"
+
 namespace toto {
 namespace {
 
@@ -35,6 +39,9 @@ ordered_json row_json(const BenchRow& r) {
       {"device_median_ms", r.device_median * 1e3},
       {"device_p99_ms", r.device_p99 * 1e3},
       {"coefficient_of_variation", r.variation},
+      {"speed_up", r.speed_up},
+      {"distance", r.distance},
+      {"build_seconds", r.build_seconds},
       {"series_per_second", r.series_per_second},
       {"operations", r.operations},
       {"weight_bytes", r.weight_bytes},
@@ -108,6 +115,25 @@ std::string device_lines(const BenchRow& r) {
   return text;
 }
 
+/// The cells of bench_markdown(), in the order of its columns.
+std::vector<std::string> cells_of(const BenchRow& r) {
+  const Counters& c = r.counters;
+  return {r.workload,
+          r.subject,
+          fmt::format("{:.3f}", r.build_seconds),
+          fmt::format("{:.3f}", r.median * 1e3),
+          fmt::format("{:.1f} %", 100 * r.variation),
+          fmt::format("{:.2f}", r.speed_up),
+          r.distance == 0 ? "0" : fmt::format("{:.1e}", r.distance),
+          fmt::format("{}", c.plan_builds),
+          fmt::format("{}", c.graph_captures),
+          fmt::format("{}", c.graph_replays),
+          fmt::format("{}", c.graph_fallbacks),
+          mebibytes(c.working_bytes),
+          mebibytes(r.peak_rss),
+          mebibytes(r.peak_device_memory.value_or(0))};
+}
+
 }  // namespace
 
 void set_shares(BenchRow& row, const MachineRates& machine, Precision type) {
@@ -144,6 +170,15 @@ ordered_json bench_json(const BenchReport& report) {
             {"jitter", m.jitter},
             {"device", m.device ? device_json(*m.device) : ordered_json()}}},
           {"rows", rows}};
+}
+
+std::string bench_markdown(const BenchReport& report) {
+  constexpr std::string_view kColumns[] = {
+      "workload", "as",     "build s", "median ms", "sigma",    "speed-up", "distance",
+      "plans",    "graphs", "replays", "fallbacks", "plan MiB", "RSS MiB",  "device MiB"};
+  std::string text = markdown_head(kColumns);
+  for (const BenchRow& row : report.rows) text += markdown_row(cells_of(row));
+  return text;
 }
 
 std::string bench_text(const BenchReport& report, const nlohmann::json* before) {

@@ -15,6 +15,10 @@ namespace toto {
 void set_shares(BenchRow& row, const MachineRates& machine, Precision type);
 
 [[nodiscard]] nlohmann::ordered_json bench_json(const BenchReport& report);
+
+/// A table for a page, a row each.
+[[nodiscard]] std::string bench_markdown(const BenchReport& report);
+
 /// `before`: an earlier report as JSON, to be compared with; nullptr: none.
 [[nodiscard]] std::string bench_text(const BenchReport& report, const nlohmann::json* before);
 

@@ -149,7 +149,9 @@ std::vector<SymbolRow> rows_of(const Series& series, std::span<const std::string
     rows[s].variation = time.deviation / time.mean;
     rows[s].speed_up = rows[0].seconds / rows[s].seconds;
     rows[s].build_seconds = runners[s].build_seconds;
-    rows[s].plan_bytes = runners[s].forecaster->counters().working_bytes;
+    const Counters counters = runners[s].forecaster->counters();
+    rows[s].plan_bytes = counters.working_bytes;
+    if (counters.device_bytes > 0) rows[s].peak_device_memory = counters.device_bytes;
   }
   return rows;
 }

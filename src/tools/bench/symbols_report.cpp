@@ -6,19 +6,16 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "tools/bench/cells.h"
 #include "toto/tools/bench.hpp"
 
 namespace toto {
 namespace {
 
-constexpr std::array kColumns = {"symbol",   "as",      "ms",        "sigma ms %",
-                                 "speed-up", "MAE",     "+- sigma",  "build s",
-                                 "plan MiB", "RSS MiB", "device MiB"};
+constexpr std::array<std::string_view, 11> kColumns = {
+    "symbol",   "as",      "ms",       "sigma ms %", "speed-up",  "MAE",
+    "+- sigma", "build s", "plan MiB", "RSS MiB",    "device MiB"};
 using Cells = std::array<std::string, kColumns.size()>;
-
-std::string mebibytes(std::uint64_t bytes) {
-  return bytes == 0 ? "-" : fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 20));
-}
 
 Cells cells_of(const SymbolRow& r) {
   return {r.symbol,
@@ -56,21 +53,8 @@ std::string symbols_text(std::span<const SymbolRow> rows) {
 }
 
 std::string symbols_markdown(std::span<const SymbolRow> rows) {
-  const auto line = [](const Cells& cells) {
-    std::string text = "|";
-    for (const std::string& cell : cells) {
-      text += ' ';
-      for (const char c : cell) text += c == '|' ? std::string("\\|") : std::string(1, c);
-      text += " |";
-    }
-    return text + '\n';
-  };
-  Cells head;
-  std::ranges::copy(kColumns, head.begin());
-  std::string text = line(head);
-  for (std::size_t c = 0; c < kColumns.size(); ++c) text += c < 2 ? "|---" : "|---:";
-  text += "|\n";
-  for (const SymbolRow& row : rows) text += line(cells_of(row));
+  std::string text = markdown_head(kColumns);
+  for (const SymbolRow& row : rows) text += markdown_row(cells_of(row));
   return text;
 }
 

@@ -15,19 +15,27 @@ namespace toto::plot {
 namespace {
 
 constexpr std::size_t kMaxPanels = 60;
-constexpr double kTitleSize = 20.0;
+constexpr double kTitleSize = 20.0, kNarrowTitleSize = 16.0;
 constexpr double kTextSize = 13.0;
 constexpr double kNoteSize = 11.0;
+
+/// Text may be that much wider than text_width() says, where there is no Helvetica: on a narrow
+/// drawing that is soon beyond the edge.
+constexpr double kOtherFonts = 1.16;
+
+bool is_narrow(double width) { return width < 500; }
 
 struct Cursor {
   double y;
   double width;
   std::string svg;
 
+  [[nodiscard]] double stretch() const { return is_narrow(width) ? kOtherFonts : 1.0; }
+
   void paragraph(std::string_view text, double size, std::string_view classes, bool bold,
                  std::size_t max_lines) {
     for (const std::u32string& line :
-         wrap(printable(text), width - 2 * kMargin, size, max_lines, bold)) {
+         wrap(printable(text), (width - 2 * kMargin) / stretch(), size, max_lines, bold)) {
       y += size * 1.3;
       svg += text_element(kMargin, y - size * 0.25, size, classes, line);
     }
@@ -54,7 +62,8 @@ struct LegendItem {
 // What at least one of the first `count` panels draws.
 std::vector<LegendItem> legend_items(const Figure& figure, std::size_t count,
                                      const std::vector<double>& levels) {
-  bool history = false, filled = false, median = false, mean = false, actual = false;
+  bool history = false, filled = false, median = false, mean = false, actual = false,
+       marked = false;
   for (std::size_t i = 0; i < count; ++i) {
     const Panel& panel = figure.panels[i];
     const std::size_t first = first_shown(figure, panel);
@@ -63,6 +72,7 @@ std::vector<LegendItem> legend_items(const Figure& figure, std::size_t count,
     median |= !panel.median.empty();
     mean |= !panel.mean.empty();
     actual |= !panel.actual.empty();
+    marked |= std::ranges::find(panel.marks, 1) != panel.marks.end();
   }
   std::vector<LegendItem> items;
   if (history) items.push_back({"h", false, "History"});
@@ -73,6 +83,7 @@ std::vector<LegendItem> legend_items(const Figure& figure, std::size_t count,
     items.push_back({fmt::format("b{}", i), true, level_label(levels[i]) + " interval"});
   }
   if (actual) items.push_back({"a", false, "Actual"});
+  if (marked) items.push_back({"x", false, "Anomaly"});
   return items;
 }
 
@@ -82,7 +93,7 @@ void legend(Cursor& at, const std::vector<LegendItem>& items) {
   double x = kMargin;
   at.y += 20;
   for (const LegendItem& item : items) {
-    const double width = kSample + 6 + text_width(item.label, 12);
+    const double width = kSample + 6 + at.stretch() * text_width(item.label, 12);
     if (x > kMargin && x + width > at.width - kMargin) {
       x = kMargin;
       at.y += 18;
@@ -91,6 +102,10 @@ void legend(Cursor& at, const std::vector<LegendItem>& items) {
       at.svg += fmt::format(
           "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"11\" rx=\"1\"/>\n",
           item.classes, coordinate(x), coordinate(at.y - 10), kSample);
+    } else if (item.classes == "x") {
+      at.svg +=
+          fmt::format("<path class=\"x\" d=\"M{} {}a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0\"/>\n",
+                      coordinate(x + kSample / 2 - 4.5), coordinate(at.y - 4));
     } else {
       at.svg += fmt::format("<path class=\"{}\" d=\"M{} {}h{}\"/>\n", item.classes, coordinate(x),
                             coordinate(at.y - 4), kSample);
@@ -125,16 +140,21 @@ std::vector<double> band_levels(const Figure& figure) {
 
 std::string level_label(double level) { return fmt::format("{:.4g} %", level * 100); }
 
-Drawing draw(const Figure& figure) {
+std::size_t drawn_panels(const Figure& figure) {
+  return std::min(figure.panels.size(), kMaxPanels);
+}
+
+Drawing draw(const Figure& figure) { return draw(figure, grid_for(drawn_panels(figure))); }
+
+Drawing draw(const Figure& figure, const Grid& grid) {
   Drawing drawing;
-  const std::size_t count = std::min(figure.panels.size(), kMaxPanels);
-  const Grid grid = grid_for(count);
+  const std::size_t count = drawn_panels(figure);
   const std::vector<double> levels = band_levels(figure);
   drawing.width = grid.width;
   drawing.bands = levels.size();
 
   Cursor at{kMargin - 4, grid.width, {}};
-  at.paragraph(figure.title, kTitleSize, "t k", true, 2);
+  at.paragraph(figure.title, is_narrow(grid.width) ? kNarrowTitleSize : kTitleSize, "t k", true, 2);
   at.paragraph(figure.subtitle, kTextSize, "s", false, 3);
   if (figure.synthetic) warning(at);
   legend(at, legend_items(figure, count, levels));
@@ -148,13 +168,15 @@ Drawing draw(const Figure& figure) {
   return drawing;
 }
 
-std::string svg_element(const Figure& figure, const Drawing& drawing, std::string_view style) {
+std::string svg_element(const Figure& figure, const Drawing& drawing, std::string_view style,
+                        std::string_view name_of_class) {
   const std::string name = escape(fit(printable(figure.title), 2000, kTitleSize));
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\"{3} width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\" role=\"img\" aria-label=\"{2}\" "
       "font-family=\"Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif\">\n",
-      coordinate(drawing.width), coordinate(drawing.height), name);
+      coordinate(drawing.width), coordinate(drawing.height), name,
+      name_of_class.empty() ? "" : fmt::format(" class=\"{}\"", name_of_class));
   if (!style.empty()) svg += fmt::format("<style>{}</style>\n", style);
   svg += "<rect class=\"bg\" width=\"100%\" height=\"100%\"/>\n";
   return svg + drawing.content + "</svg>\n";

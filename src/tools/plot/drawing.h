@@ -33,11 +33,17 @@ struct Drawing {
   std::vector<Frame> frames;  ///< they refer to the figure
 };
 
+/// How many panels are drawn.
+[[nodiscard]] std::size_t drawn_panels(const Figure& figure);
+
 /// Header, legend, panels and footnote. Throws Error invalid_figure (65).
+[[nodiscard]] Drawing draw(const Figure& figure, const Grid& grid);
+/// On the grid for so many panels.
 [[nodiscard]] Drawing draw(const Figure& figure);
 
 /// The svg element around the drawing; `style` goes into it, or nothing if it is empty.
+/// `name_of_class` may be empty.
 [[nodiscard]] std::string svg_element(const Figure& figure, const Drawing& drawing,
-                                      std::string_view style);
+                                      std::string_view style, std::string_view name_of_class = {});
 
 }  // namespace toto::plot

@@ -39,6 +39,7 @@ std::size_t horizon_of(const Panel& panel) {
   agree(panel.median.size());
   agree(panel.mean.size());
   agree(panel.actual.size());
+  agree(panel.marks.size());
   agree(panel.future_time.size());
   for (const Band& band : panel.bands) {
     if (band.lower.size() != band.upper.size()) invalid(panel, "a band has limits of two lengths");
@@ -150,6 +151,8 @@ Grid grid_for(std::size_t panels) {
   if (panels <= 12) return {3, 1200, 150, 10, false};
   return {4, 1320, 120, 10, false};
 }
+
+Grid narrow_grid(std::size_t panels) { return {1, 360, panels <= 3 ? 220.0 : 150.0, 11, true}; }
 
 std::vector<Frame> lay_out(const Figure& figure, std::size_t count, const Grid& grid, double top,
                            double& bottom) {

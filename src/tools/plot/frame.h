@@ -49,6 +49,9 @@ inline constexpr double kMargin = 24.0;  ///< around the figure
 
 [[nodiscard]] Grid grid_for(std::size_t panels);
 
+/// One column as wide as a telephone: 360 px.
+[[nodiscard]] Grid narrow_grid(std::size_t panels);
+
 /// The first step of a panel's history that is drawn. Throws Error invalid_figure (65).
 [[nodiscard]] std::size_t first_shown(const Figure& figure, const Panel& panel);
 

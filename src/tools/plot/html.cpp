@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: the drawing, its two colour schemes, and the numbers behind it for the read-out. Only
-// numbers go into the script's data, never text from outside.
+// The page: the drawing, once for wide windows and once for narrow ones, its two colour schemes,
+// and the numbers behind it for the read-out. Only numbers go into the script's data, never text
+// from outside.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ int decimals_for(const ValueRange& range) {
 std::string script_number(double value, int decimals) {
   if (std::isnan(value)) return "null";
   if (std::isinf(value)) return value > 0 ? "1e999" : "-1e999";
-  if (decimals > kMaxDecimals || std::abs(value) >= 1e12) return fmt::format("{:.6g}", value);
+  if (decimals > kMaxDecimals || std::abs(value) >= 1e15) return fmt::format("{:.6g}", value);
   std::string text = fmt::format("{:.{}f}", value, decimals);
   if (decimals > 0) {
     text.erase(text.find_last_not_of('0') + 1);
@@ -67,8 +68,13 @@ std::string differences(const TimeAxis& axis, const std::vector<std::size_t>& st
   });
 }
 
+std::string rectangle(const Rect& r) {
+  return fmt::format("[{},{},{},{}]", coordinate(r.left), coordinate(r.top), coordinate(r.right),
+                     coordinate(r.bottom));
+}
+
 // One panel's data; readout_script.h says what the letters mean.
-std::string panel_data(const Frame& frame, double distance) {
+std::string panel_data(const Frame& frame, const Frame& narrow, double distance) {
   const int decimals = decimals_for(frame.range);
   const auto number = [&](double value) { return script_number(value, decimals); };
   const Panel& panel = *frame.panel;
@@ -93,11 +99,9 @@ std::string panel_data(const Frame& frame, double distance) {
   const int style = frame.axis.style() == TimeStyle::index  ? 0
                     : frame.axis.style() == TimeStyle::date ? 1
                                                             : 2;
-  const Rect& r = frame.plot;
-  std::string data =
-      fmt::format(R"({{"r":[{},{},{},{}],"y":[{},{}],"d":{},"s":{},)", coordinate(r.left),
-                  coordinate(r.top), coordinate(r.right), coordinate(r.bottom), frame.range.low,
-                  frame.range.high, std::min(decimals, kMaxDecimals), style);
+  std::string data = fmt::format(R"({{"r":{},"n":{},"y":[{},{}],"d":{},"s":{},)",
+                                 rectangle(frame.plot), rectangle(narrow.plot), frame.range.low,
+                                 frame.range.high, std::min(decimals, kMaxDecimals), style);
   data +=
       fmt::format(R"("x":{},"t":{},"h":{},"f":{},)",
                   array(all, [&](std::size_t i) { return fmt::format("{:.0f}", frame.axis.x(i)); }),
@@ -113,12 +117,13 @@ std::string panel_data(const Frame& frame, double distance) {
 
 std::string to_html(const Figure& figure) {
   const Drawing drawing = draw(figure);
+  const Drawing narrow = draw(figure, narrow_grid(drawn_panels(figure)));
   // Finer than a hand moves the pointer; coarser where many panels share a page.
   const double distance = drawing.frames.size() <= 3 ? 1.5 : 3.0;
   std::string data;
-  for (const Frame& frame : drawing.frames) {
+  for (std::size_t i = 0; i < drawing.frames.size(); ++i) {
     if (!data.empty()) data += ",\n";
-    data += panel_data(frame, distance);
+    data += panel_data(drawing.frames[i], narrow.frames[i], distance);
   }
   std::string page = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -130,7 +135,8 @@ std::string to_html(const Figure& figure) {
   page += fmt::format(
       "svg{{max-width:{}px}}\n@media (prefers-color-scheme:dark){{{}{}}}\n</style>\n",
       coordinate(drawing.width * 1.25), style_rules(Scheme::dark, drawing.bands), kDarkPageStyle);
-  page += "</head>\n<body>\n" + svg_element(figure, drawing, {});
+  page += "</head>\n<body>\n" + svg_element(figure, drawing, {}, "wide");
+  page += svg_element(figure, narrow, {}, "narrow");
   page += "<div id=\"tip\" hidden></div>\n<script type=\"application/json\" id=\"data\">[";
   page += data + "]</script>\n<script>\n";
   page += kReadoutScript;

@@ -134,6 +134,21 @@ std::string heading(const Frame& frame, const Grid& grid) {
   return svg;
 }
 
+/// Rings around actual values that are marked.
+std::string mark_elements(const Frame& frame) {
+  const Panel& panel = *frame.panel;
+  std::string data;
+  constexpr double kRadius = 4.5;
+  for (std::size_t i = 0; i < std::min(panel.marks.size(), panel.actual.size()); ++i) {
+    if (panel.marks[i] == 0 || !plottable(panel.actual[i])) continue;
+    data += fmt::format("M{} {}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0",
+                        coordinate(frame.axis.x(frame.shown + i) - kRadius),
+                        coordinate(frame.y(panel.actual[i])), fmt::arg("r", kRadius),
+                        fmt::arg("d", 2 * kRadius));
+  }
+  return path_element("x", data);
+}
+
 bool anything_to_draw(const Frame& frame) {
   const Panel& panel = *frame.panel;
   const auto any = [](const std::vector<double>& values, std::size_t first = 0) {
@@ -171,7 +186,7 @@ std::string draw_panel(const Frame& frame, const Grid& grid, const std::vector<d
   svg += line_elements("e", future_points(frame, frame.panel->mean));
   svg += line_elements("m", future_points(frame, frame.panel->median));
   svg += line_elements("a", future_points(frame, frame.panel->actual));
-  return svg + "</g>\n";
+  return svg + mark_elements(frame) + "</g>\n";
 }
 
 }  // namespace toto::plot

@@ -19,7 +19,7 @@ constexpr double kInnerAllowance = 3.0;   // ... by so many times the span of th
 constexpr double kOuterAllowance = 0.6;   // wider bands: by so much of the span so far
 constexpr double kPadding = 0.05;         // of the span, above and below
 constexpr double kZeroWithin = 0.25;      // zero joins the axis if that costs no more of the height
-constexpr double kRelativeFloor = 1e-11;  // spans below are rounding noise: a constant
+constexpr double kRelativeFloor = 1e-13;  // spans below are rounding noise: a constant
 
 struct Extent {
   double low = std::numeric_limits<double>::infinity();

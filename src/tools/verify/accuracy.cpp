@@ -150,6 +150,7 @@ std::vector<Check> sampling_noise(SuiteState& state, const Variant& variant) {
   const std::vector<Series> series = window_series(windows);
   Forecaster forecaster = state.forecaster(variant);
   ForecastOptions options;
+  as_reference(options);
   options.horizon = windows.horizon;
   options.num_samples = kNoiseSamples;
   options.quantiles_from = QuantilesFrom::samples;

@@ -68,6 +68,7 @@ Case forced_case(const Model& eager, bool cached, std::size_t steps) {
          {},
          true};
   ForecastOptions options;
+  as_reference(options);
   options.horizon = c.horizon;
   options.mean_only = true;
   options.decode = cached ? Decode::cached : Decode::uncached;

@@ -44,7 +44,9 @@ GoldenCase verify_folder(const std::string& folder, const LoadOptions& options) 
   result.model = fmt::format("{} layers, width {}, {}", info.num_layers, info.embed_dim,
                              golden->weights()->description());
   for (const Build how : {Build::eager, Build::planned}) {
-    const auto net = config->build(table, make_backend(options), how);
+    const ContextCache cache =
+        how == Build::eager ? ContextCache::per_trajectory : ContextCache::shared;
+    const auto net = config->build(table, make_backend(options), how, cache);
     for (const GoldenDifference& d :
          golden->compare(*net, info, options.precision == Precision::float64)) {
       result.checks.push_back({d.tensor, how == Build::eager ? "eager" : "planned", d.measure,

@@ -44,6 +44,14 @@ std::vector<Check> speed(SuiteState& state, const Variant& variant);
 /// Of the times of one program. `others`: cores that other programs kept busy meanwhile; what is
 /// beyond the bound then is no failure.
 Check judge_spread(const std::string& name, double spread, double of_eager, double others);
+/// Of the fastest times: `slowdown` of the mode over eager. Where other programs kept the machine
+/// busy, their share cannot be told from a slow build by the clock. `by_processor` is then the same
+/// ratio of the processor time of one thread, to which they add nothing, and decides; not finite:
+/// it could not be measured, and a slowdown stays a failure. `times` says what was measured.
+Check judge_slowdown(const std::string& name, double slowdown, double by_processor, double others,
+                     const std::string& times);
+/// Whether so many cores used by others make a time theirs too.
+bool is_busy(double others);
 
 // stability.cpp
 std::vector<Check> nothing_is_built(SuiteState& state, const Variant& variant);

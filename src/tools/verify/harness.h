@@ -35,6 +35,8 @@ class Harness {
   /// Seconds of all cores that anybody has used, this process excluded; 0 where the system does not
   /// say.
   [[nodiscard]] virtual double used_by_others() const;
+  /// Seconds of all cores that this process has used.
+  [[nodiscard]] virtual double processor_seconds() const;
   /// Bytes of this process in memory, after handing back what is free.
   [[nodiscard]] virtual std::uint64_t resident() const;
   /// Throws where the options have no such function.

@@ -35,6 +35,7 @@ History history_now(SuiteState& state, const Variant& variant, std::vector<Check
   }
   const std::vector<OwnedSeries> owned = own_series(state, kContext, kSeries);
   ForecastOptions options;  // one patch: beyond it parameters depend on draws
+  as_reference(options);
   options.horizon = static_cast<std::size_t>(model.info().patch_size);
   options.keep_parameters = true;
   Forecaster forecaster = state.forecaster(variant);

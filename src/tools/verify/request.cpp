@@ -10,6 +10,7 @@ Request request_for(const SuiteState& state, std::size_t patch) {
   const std::size_t steps = state.quick() ? 4 * patch : 16 * patch;
   r.owned = own_series(state, steps, state.quick() ? 8 : 64);
   r.series = views(r.owned);
+  as_reference(r.options);
   r.options.horizon = patch + patch / 2 + 1;
   r.options.num_samples = kRequestSamples;
   r.options.keep_samples = true;

@@ -20,6 +20,7 @@ constexpr double kPlansOfAFamily = 2;  // fewer than 3
 
 ForecastOptions sampled(std::size_t horizon) {
   ForecastOptions options;
+  as_reference(options);
   options.horizon = horizon;
   options.num_samples = 4;
   return options;

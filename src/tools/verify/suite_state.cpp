@@ -169,10 +169,10 @@ std::vector<Variant> SuiteState::variants() const {
   // A narrow type in force is looked at wherever it runs. Float32 is in every mode already.
   const Variant chosen = in_force();
   const bool judges_it = std::find(judged.begin(), judged.end(), chosen.mode) != judged.end();
-  if (judges_it &&
-      (chosen.precision == Precision::tf32 || chosen.precision == Precision::bfloat16)) {
-    add(chosen);
-  }
+  const bool narrow = chosen.precision == Precision::tf32 ||
+                      chosen.precision == Precision::bfloat16 ||
+                      chosen.precision == Precision::int8;
+  if (judges_it && narrow) add(chosen);
   return all;
 }
 

@@ -86,13 +86,16 @@ class SuiteState {
 /// nothing has been drawn, in units of scale: docs/production.md, "How close modes are".
 /// Tf32 is one on a GPU; on a CPU it is float32 and held to be.
 [[nodiscard]] constexpr bool is_narrow(Precision type, std::string_view backend) {
-  return type == Precision::bfloat16 || (type == Precision::tf32 && backend == "cuda");
+  return type == Precision::bfloat16 || type == Precision::int8 ||
+         (type == Precision::tf32 && backend == "cuda");
 }
 struct NarrowBounds {
   double mean, largest;
 };
 [[nodiscard]] constexpr NarrowBounds narrow_bounds(Precision type) {
-  return type == Precision::tf32 ? NarrowBounds{0.002, 0.05} : NarrowBounds{0.01, 0.25};
+  return type == Precision::tf32   ? NarrowBounds{0.002, 0.05}
+         : type == Precision::int8 ? NarrowBounds{0.03, 0.8}
+                                   : NarrowBounds{0.01, 0.25};
 }
 
 /// Steps in a token.

@@ -28,6 +28,7 @@ void add_windows(const Series& series, const Plan& plan, std::size_t patch, Wind
     Window w;
     w.series = series.id;
     w.context = cut(series, end, plan.context);
+    w.value_offsets.assign(series.value_offsets.begin(), series.value_offsets.end());
     w.context.id = fmt::format("{} before {}", series.id, origin * h);
     if (std::find(w.context.mask.begin(), w.context.mask.end(), 1) == w.context.mask.end() &&
         !w.context.mask.empty()) {
@@ -71,6 +72,7 @@ Windows make_windows(const VerifyOptions& options, std::size_t patch) {
 
 ForecastOptions window_options(const Windows& windows) {
   ForecastOptions options;
+  as_reference(options);
   options.horizon = windows.horizon;
   options.keep_parameters = true;
   return options;
@@ -90,10 +92,11 @@ std::vector<Forecast> forecast_windows(Forecaster& forecaster, const Windows& wi
 double context_size(const Window& window, std::size_t v) {
   const OwnedSeries& context = window.context;
   const std::size_t steps = context.values.size() / context.variates;
+  const double offset = window.value_offsets.empty() ? 0 : window.value_offsets[v];
   double sum = 0, count = 0;
   for (std::size_t t = v * steps; t < (v + 1) * steps; ++t) {
     if (!context.mask.empty() && context.mask[t] == 0) continue;
-    sum += std::abs(static_cast<double>(context.values[t]));
+    sum += std::abs(offset + static_cast<double>(context.values[t]));
     ++count;
   }
   return count > 0 ? sum / count : 0;

@@ -14,6 +14,7 @@ struct Window {
   std::string series;                  // id of the series
   std::vector<float> actual;           // [V][H]
   std::vector<std::uint8_t> observed;  // [V][H]
+  std::vector<double> value_offsets;   // [V] of all of these; empty: 0
 };
 
 struct Windows {

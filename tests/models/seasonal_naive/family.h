@@ -28,8 +28,8 @@ class SeasonalNaiveConfiguration final : public Configuration {
     info.components = 9;
   }
   [[nodiscard]] std::unique_ptr<Network> build(const WeightTable& weights,
-                                               std::shared_ptr<Backend> backend,
-                                               Build /*how*/) const override {
+                                               std::shared_ptr<Backend> backend, Build /*how*/,
+                                               ContextCache /*cache*/) const override {
     return std::make_unique<SeasonalNaive>(patch_, season_, weights, std::move(backend));
   }
 

@@ -51,10 +51,16 @@ struct SeasonalNaiveProgram final : Program {
   void size(const MicroBatch& batch, ProgramKey& key) const override {
     KnotResults::size(batch, net_.patch(), key);
   }
-  void stage(const MicroBatch&, const ProgramKey&, const Staging&, std::size_t, bool) override {}
+  [[nodiscard]] std::size_t input_bytes(const ProgramKey& key) const override {
+    return KnotResults::input_bytes(key);
+  }
+  void stage(const MicroBatch& batch, const ProgramKey& key, const Staging& in, std::size_t at,
+             bool /*replay*/) override {
+    results_.stage(batch, key, in, at);
+  }
   void run(Executor& executor, const MicroBatch& batch, const ProgramKey& key,
            const Workspace& /*workspace*/) override {
-    results_.begin(executor, batch, key, net_.patch());
+    results_.begin(executor, batch, key, net_.patch(), executor.in_at);
     for (std::size_t i = 0; i < batch.items.size(); ++i) {
       const Item& item = batch.items[i];
       for (std::int32_t v = 0; v < item.variates; ++v) {

@@ -85,6 +85,7 @@ TEST_F(SeasonalNaive, Forecasts) {
     options.horizon = 21;
     options.num_samples = 7;
     options.keep_samples = true;
+    as_reference(options);  // its spread is in units of the series
     const std::vector<Series> series = {one.view(), other.view()};
     const std::vector<Forecast> found = forecaster.forecast(series, options);
     expect_naive(found[0], one);
@@ -103,6 +104,7 @@ TEST_F(SeasonalNaive, Serves) {
     Request request;
     request.series = owned[i].view();
     request.options.horizon = 3 + i;
+    as_reference(request.options);
     futures.push_back(service.submit(request));
   }
   for (std::size_t i = 0; i < owned.size(); ++i) expect_naive(futures[i].get(), owned[i]);

@@ -238,6 +238,7 @@ TEST_F(Run, WhatTheModelSaysIsScaledBackExactly) {
       series.steps = shown.size();
       series.values = shown;
       ForecastOptions asked;
+      as_reference(asked);
       asked.horizon = 1;
       asked.levels = {0.05, 0.5, 0.95};
       Forecaster forecaster = test::forecaster();
@@ -279,6 +280,7 @@ TEST_F(Run, AtScaleOneReturnsAreForecastAsTheyAre) {
   series.steps = returns.size();
   series.values = returns;
   ForecastOptions asked;
+  as_reference(asked);
   asked.horizon = 1;
   const Forecast forecast = forecaster.forecast({&series, 1}, asked).front();
   const Cell& cell = result.cells[5];
@@ -334,7 +336,7 @@ TEST_F(Run, WhatChangesAForecastChangesItsKey) {
   options.scale_probe = 0;
   options.cache_dir = path("cache");
   (void)run(market, options);
-  std::vector<Options> others(12, options);
+  std::vector<Options> others(13, options);
   others[0].seed = 6;
   others[1].parameters.samples = 17;
   others[2].horizon = 3;
@@ -347,6 +349,7 @@ TEST_F(Run, WhatChangesAForecastChangesItsKey) {
   others[9].decoding.has_missing_values = false;
   others[10].decoding.scaler_fallback_min_obs = 1;
   others[11].decoding.quantile_real_cap_k = 1;
+  others[12].tails = Tails::exponential;
   for (std::size_t i = 0; i < others.size(); ++i) {
     EXPECT_EQ(run(market, others[i]).statistics.cache_hits, 0U) << i;
   }
@@ -367,6 +370,10 @@ TEST_F(Run, WhatChangesAForecastChangesItsKey) {
   eager.mode = Mode::eager;
   Forecaster by_mode(toto::test::make_model(toto::test::spec_config(), false, {}, 0, eager));
   EXPECT_EQ(backtest::run(market, by_mode, options).statistics.cache_hits, 0U);
+  const auto apart = toto::test::make_impl(toto::test::spec_config());
+  apart->kv_cache = ContextCache::per_trajectory;
+  Forecaster by_cache{Model(apart)};
+  EXPECT_EQ(backtest::run(market, by_cache, options).statistics.cache_hits, 0U);
   EXPECT_EQ(run(market, options).statistics.forecast, 0U);
 }
 

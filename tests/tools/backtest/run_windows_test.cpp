@@ -82,18 +82,38 @@ TEST_F(Run, EveryBarOneStepAheadHasAnObservedContext) {
 
 TEST_F(Run, ASeasonLongerThanTheContextIsSaidAndMeasured) {
   Options options = small();
-  options.season = 60;
+  options.season = 1000;
   std::string said_so;
   options.warning = [&](std::string_view text) { said_so += text; };
   const Result result = run(two_symbols({"close"}), options);
   EXPECT_EQ(result.unseasonal, (std::vector<std::size_t>{6, 6}));
-  EXPECT_NE(said_so.find("season of 60 bars"), std::string::npos);
+  EXPECT_NE(said_so.find("season of 1000 bars"), std::string::npos);
   const std::vector<Metrics> metrics = measure(result, options);
   EXPECT_TRUE(std::isfinite(metrics[0].mase));
   options.season = 5;
   said_so.clear();
   EXPECT_EQ(run(two_symbols({"close"}), options).unseasonal, (std::vector<std::size_t>{0, 0}));
   EXPECT_EQ(said_so, "");
+}
+
+// The context of the model is its own affair: whoever says "as a season ago" looks back that far.
+TEST_F(Run, TheSeasonalBaselineLooksBackBeyondTheContext) {
+  Options options = small();
+  options.season = options.parameters.context + 8;
+  const Market market = two_symbols({"close"});
+  const Result result = run(market, options);
+  std::size_t looked = 0;
+  for (const Cell& cell : result.cells) {
+    const std::span<const float> values = result.symbols[cell.symbol].values_of(cell.target);
+    const std::size_t known = cell.bar + 1 - cell.step;
+    ASSERT_LE(cell.step, options.season);
+    const bool there = known > options.season;
+    looked += there ? 1 : 0;
+    EXPECT_EQ(cell.baseline[1], values[there ? cell.bar - options.season : known - 1]);
+    EXPECT_EQ(cell.baseline[0], values[known - 1]);
+  }
+  EXPECT_GT(looked, 0U);
+  EXPECT_LT(result.unseasonal[0] + result.unseasonal[1], result.cells.size() / options.horizon);
 }
 
 TEST_F(Run, StepsAndCalendarsHaveTheirOwnOverlap) {

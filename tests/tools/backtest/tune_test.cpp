@@ -67,7 +67,45 @@ TEST_F(Tune, ChoosesTheLeastErrorOfValidation) {
       }
     }
   }
-  for (std::size_t s = 0; s < 2; ++s) EXPECT_EQ(tuning.symbols[s].validation_mase, best[s]);
+  for (std::size_t s = 0; s < 2; ++s) EXPECT_EQ(tuning.symbols[s].best_validation_mase, best[s]);
+}
+
+/// Where the lead of the best candidate may be luck, the defaults are what is written.
+TEST_F(Tune, KeepsTheDefaultWhereItIsAsGood) {
+  const Market market = two_symbols();
+  for (const Tuned& tuned : tune(market, small(), few()).symbols) {
+    EXPECT_EQ(tuned.keeps_default, !(tuned.p_luck <= kTunedByLuck));
+    EXPECT_EQ(tuned.chosen, tuned.keeps_default ? small().parameters : tuned.best);
+    EXPECT_EQ(tuned.validation_mase,
+              tuned.keeps_default ? tuned.default_validation_mase : tuned.best_validation_mase);
+    EXPECT_EQ(tuned.test_mase,
+              tuned.keeps_default ? tuned.default_test_mase : tuned.best_test_mase);
+  }
+  // A default that is far off is beaten beyond luck; nothing is beaten where it is the candidate.
+  Options off = small();
+  off.parameters = {40, 8, Transform::none, 0, "quantile_0.999"};
+  for (const Tuned& tuned : tune(market, off, few()).symbols) {
+    EXPECT_LE(tuned.p_luck, kTunedByLuck);
+    EXPECT_FALSE(tuned.keeps_default);
+    EXPECT_NE(tuned.chosen.aggregate, "quantile_0.999");
+  }
+  Candidates same = few();
+  same.contexts = {40};
+  same.transforms = {Transform::none};
+  same.aggregates = {"median"};
+  Options as_it_is = small();
+  as_it_is.parameters = {40, 8, Transform::none, 0, "median"};
+  for (const Tuned& tuned : tune(market, as_it_is, same).symbols) {
+    EXPECT_EQ(tuned.p_luck, 1);
+    EXPECT_TRUE(tuned.keeps_default);
+  }
+  // Too few windows to tell.
+  Candidates short_of = few();
+  short_of.validation_windows = 6;
+  for (const Tuned& tuned : tune(market, off, short_of).symbols) {
+    EXPECT_TRUE(std::isnan(tuned.p_luck));
+    EXPECT_EQ(tuned.chosen, off.parameters);
+  }
 }
 
 TEST_F(Tune, NothingIsChosenByTheTestWindows) {

@@ -103,7 +103,9 @@ TEST(Bench, ReportsEverySubjectOfEveryWorkload) {
   options.warmup = parse_warmup("100x40x2x3");
   std::size_t told = 0;
   options.progress = [&](std::string_view) { ++told; };
-  options.peak_memory = [](const Workload&, const BenchSubject&) { return std::uint64_t{7} << 20; };
+  options.peak_memory = [](const Workload&, const BenchSubject&) {
+    return PeakMemory{std::uint64_t{7} << 20, {}};
+  };
   const BenchReport report = run_bench(workloads, subjects, options);
 
   EXPECT_GE(told, 4U);
@@ -133,6 +135,14 @@ TEST(Bench, ReportsEverySubjectOfEveryWorkload) {
     EXPECT_NEAR(row.series_per_second * row.median, row.workload[0] - '0', 1e-9);
   }
   EXPECT_EQ(names.size(), 4U);
+  for (std::size_t i = 0; i < 4; i += 2) {
+    EXPECT_EQ(report.rows[i].distance, 0);
+    EXPECT_EQ(report.rows[i].speed_up, 1);
+    EXPECT_EQ(report.rows[i + 1].speed_up, report.rows[i].median / report.rows[i + 1].median);
+    EXPECT_LT(report.rows[i + 1].distance, 1e-4);
+    EXPECT_GT(report.rows[i].build_seconds, 0);
+  }
+  EXPECT_GT(report.rows[3].distance, 0);  // by rounding, in trajectories of two patches
   // eager runs the context once for every trajectory that is drawn, a plan once.
   EXPECT_GT(report.rows[2].operations, 2 * report.rows[3].operations);
   EXPECT_EQ(report.rows[3].counters.plan_builds, 1U);  // by the shape to warm up for
@@ -156,6 +166,7 @@ TEST(Bench, OnADeviceReportsSharesOfWhatItCanDo) {
   ASSERT_EQ(report.rows.size(), 2U);
   for (const BenchRow& row : report.rows) {
     EXPECT_TRUE(row.on_device);
+    EXPECT_GT(row.peak_device_memory.value_or(0), row.counters.working_bytes);
     EXPECT_GT(row.percent_of_compute, 0);
     EXPECT_GT(row.percent_of_memory, 0);
     EXPECT_LT(row.percent_of_compute, 100);

@@ -51,6 +51,24 @@ BenchReport report(bool on_device) {
   return all;
 }
 
+TEST(Report, AsATableForAPage) {
+  BenchReport all = report(false);
+  BenchRow& r = all.rows.front();
+  r.build_seconds = 0.0123;
+  r.variation = 0.021;
+  r.speed_up = 2;
+  r.distance = 3.2e-7;
+  r.counters.plan_builds = 1;
+  r.counters.graph_fallbacks = 4;
+  r.counters.working_bytes = std::uint64_t{3} << 20;
+  r.peak_rss = std::uint64_t{512} << 20;
+  EXPECT_THAT(
+      bench_markdown(all),
+      HasSubstr("| a | reduce-overhead float32 | 0.012 | 500.000 | 2.1 % | 2.00 | 3.2e-07 | 1 "
+                "| 0 | 0 | 4 | 3.0 | 512.0 | - |\n"));
+  EXPECT_THAT(bench_markdown(all), HasSubstr("| workload | as | build s | median ms |"));
+}
+
 TEST(Shares, OnTheProcessorAreOfTheWholeCall) {
   BenchRow r = row(false);
   set_shares(r, machine(true), Precision::float32);

@@ -60,6 +60,40 @@ TEST(Html, HoldsTheSameDrawingAsTheImage) {
   EXPECT_THAT(to_svg(figure), HasSubstr(drawing));
 }
 
+/// On a telephone the page shows a drawing of 360 px, whose text is not made smaller.
+TEST(Html, HasADrawingForNarrowWindows) {
+  for (const std::size_t panels : {1, 3, 8}) {
+    Figure figure = figure_of(panels, 200, 24);
+    figure.subtitle = "A subtitle that is longer than a telephone is wide, and so goes on below";
+    const std::string page = to_html(figure);
+    EXPECT_THAT(page, HasSubstr("@media (max-width:599px){.wide{display:none}"));
+    EXPECT_THAT(page, HasSubstr(".narrow{display:none}"));
+    const std::string narrow = between(page, "class=\"narrow\" ", "</svg>");
+    EXPECT_THAT(narrow, HasSubstr("width=\"360\""));
+    EXPECT_EQ(occurrences(page, "<svg "), 2U);
+    const nlohmann::json data = data_of(figure);
+    ASSERT_EQ(data.size(), panels);
+    double below = 0;
+    for (const auto& panel : data) {  // one below the other, inside the width
+      const auto n = panel.at("n").get<std::vector<double>>();
+      EXPECT_GE(n[0], 24);
+      EXPECT_LE(n[2], 360 - 24 + 1e-9);
+      EXPECT_GT(n[2] - n[0], 220);
+      EXPECT_GT(n[1], below);
+      below = n[3];
+    }
+    // Text is 11 px or more, and what is not anchored at its end ends inside.
+    std::size_t texts = 0;
+    for (std::size_t at = narrow.find("<text "); at != std::string::npos;
+         at = narrow.find("<text ", at + 1)) {
+      const std::string text = narrow.substr(at, narrow.find("</text>", at) - at);
+      EXPECT_GE(std::stod(between(text, "font-size=\"", "\"")), 10) << text;
+      ++texts;
+    }
+    EXPECT_GT(texts, 10U);
+  }
+}
+
 TEST(Html, TheSameFigureGivesTheSameBytes) {
   EXPECT_EQ(to_html(figure_of(5, 100, 24)), to_html(figure_of(5, 100, 24)));
 }

@@ -89,6 +89,14 @@ TEST(ValueRange, HoldsHistoryMedianMeanAndActual) {
   EXPECT_FALSE(range.clipped);
 }
 
+TEST(ValueRange, SmallMovesFillThePlotAtAnyLevel) {
+  for (const double level : {0.0, 1e7, 1e12}) {
+    const ValueRange range = value_range(panel_with({level - 1, level + 1, level, level + 1}), 0);
+    EXPECT_NEAR(range.low, level - 1, 2);
+    EXPECT_NEAR(range.high, level + 1, 2);
+  }
+}
+
 TEST(ValueRange, IgnoresHistoryThatIsNotShown) {
   const ValueRange range = value_range(panel_with({1e9, 100, 110, 105}), 1);
   EXPECT_LT(range.high, 111);

@@ -2,8 +2,11 @@
 // The golden cases of the official implementation, on the reference backend and the fast one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/test_files.h"
@@ -45,6 +48,31 @@ TEST_P(Golden, Float64) {
   options.backend = "reference";
   options.precision = Precision::float64;
   expect_holds(verify_golden(folders, options));
+}
+
+// The float64 oracle is the official model, where that is not rounded to float32 on the way.
+TEST(GoldenFloat64, IsTheOfficialModelOfToto2) {
+  LoadOptions options;
+  options.backend = "reference";
+  options.precision = Precision::float64;
+  const std::vector<std::pair<std::string, int>> cases = {
+      {"toto2-tiny-uni", 12},     {"toto2-tiny-multi", 7},    {"toto2-tiny-cov", 5},
+      {"toto2-tiny-onepatch", 5}, {"toto2-tiny-switches", 2}, {"toto2-tiny-long", 4}};
+  for (const auto& [name, calls] : cases) {
+    const std::vector<std::string> folders = {test::golden(name)};
+    std::map<std::string, int> found;  // by execution
+    double largest = 0;
+    const GoldenReport report = verify_golden(folders, options);
+    for (const TensorCheck& check : report.cases.front().checks) {
+      if (!check.tensor.ends_with(".quantiles64.exact")) continue;
+      ++found[check.execution];
+      largest = std::max(largest, check.error);
+      EXPECT_LE(check.bound, 1e-9) << name << " " << check.tensor;
+    }
+    EXPECT_EQ(found, (std::map<std::string, int>{{"eager", calls}, {"planned", calls}})) << name;
+    EXPECT_LE(largest, 1e-9) << name;
+    EXPECT_GT(largest, 0) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Golden,

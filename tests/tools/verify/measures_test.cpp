@@ -39,6 +39,26 @@ TEST(VerifyMeasures, ASpreadBesideOtherProgramsIsNoFailure) {
   EXPECT_EQ(judge_spread("a", kInfinity, 1, 2).verdict, Verdict::fails);
 }
 
+// A slow build is told from a busy machine by its processor time.
+TEST(VerifyMeasures, ASlowdownIsTheBuildsOrTheMachines) {
+  EXPECT_EQ(judge_slowdown("a", 1.9, NAN, 0, "").verdict, Verdict::holds);
+  EXPECT_EQ(judge_slowdown("a", 1.9, 3, 2, "").verdict, Verdict::holds);
+  const Check slow = judge_slowdown("a", 2.1, NAN, 0.1, "t");
+  EXPECT_EQ(slow.verdict, Verdict::fails);
+  EXPECT_NE(slow.why.find("this build is slow"), std::string::npos) << slow.why;
+  const Check busy = judge_slowdown("a", 5, 1.1, 2, "t");
+  EXPECT_EQ(busy.verdict, Verdict::warning);
+  EXPECT_NE(busy.why.find("this machine was busy"), std::string::npos) << busy.why;
+  EXPECT_NE(busy.why.find("this build is not slow"), std::string::npos) << busy.why;
+  const Check both = judge_slowdown("a", 5, 2.5, 2, "t");
+  EXPECT_EQ(both.verdict, Verdict::fails);
+  EXPECT_EQ(both.value, 2.5);
+  EXPECT_NE(both.why.find("this build is slow"), std::string::npos) << both.why;
+  // Nothing was measured that could tell them apart: fail closed.
+  EXPECT_EQ(judge_slowdown("a", 5, NAN, 2, "t").verdict, Verdict::fails);
+  EXPECT_EQ(judge_slowdown("a", kInfinity, 1, 2, "t").verdict, Verdict::fails);
+}
+
 class VerifyRequest : public testing::Test {
  protected:
   static Model model() {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
-#include "backend/cuda/gemm/stream.cuh"
+#include "backend/cuda/gemm/product.h"
+#include "backend/cuda/runtime/warp.cuh"
 
 namespace toto::cuda {
 
@@ -28,10 +30,10 @@ __device__ inline void load_scales(float (&by)[2], const float* scale, std::int3
 
 /// What a warp has summed: sixteen rows from `row` on by N outputs from `out0` on, to y[rows][out]
 /// or, as a residual, added to it. All that is to be read is asked for before any of it is used.
-/// `out` is a multiple of four.
-template <int N, bool Residual>
+/// `out` is a multiple of four. To a y in bfloat16 goes their SiLU.
+template <int N, bool Residual, typename T>
 __device__ void finish_rows(const float (&sum)[N / 2], const float* __restrict__ bias,
-                            const float* scale, float* y, std::int32_t row, std::int32_t rows,
+                            const float* scale, T* y, std::int32_t row, std::int32_t rows,
                             std::int32_t out0, std::int32_t out) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   row += lane / 4;
@@ -39,7 +41,7 @@ __device__ void finish_rows(const float (&sum)[N / 2], const float* __restrict__
   // Not all of it at once: beside the stages there is room for about 28 KiB on their way.
   constexpr int kAtOnce = N % 96 == 0 ? 6 : N >= 64 ? 4 : 2;
   const std::int32_t left = out - out0 - shift;
-  float* const to = y + std::int64_t{row} * out + out0 + shift;
+  T* const to = y + std::int64_t{row} * out + out0 + shift;
   float by[2];
   load_scales(by, scale, row, rows);
   float4 b[N / 16];
@@ -52,7 +54,7 @@ __device__ void finish_rows(const float (&sum)[N / 2], const float* __restrict__
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const bool there = row + half * 8 < rows;
-    float* const to_row = to + std::int64_t{half * 8} * out;
+    T* const to_row = to + std::int64_t{half * 8} * out;
 #pragma unroll
     for (int first = 0; first < N / 16; first += kAtOnce) {
       float4 before[kAtOnce];
@@ -75,7 +77,8 @@ __device__ void finish_rows(const float (&sum)[N / 2], const float* __restrict__
         if constexpr (Residual) {
           v = {before[j].x + v.x, before[j].y + v.y, before[j].z + v.z, before[j].w + v.w};
         }
-        if (there && column < left) *reinterpret_cast<float4*>(to_row + column) = v;
+        if constexpr (!std::is_same_v<T, float>) v = {silu(v.x), silu(v.y), silu(v.z), silu(v.w)};
+        if (there && column < left) put_four(to_row + column, v);
       }
     }
   }

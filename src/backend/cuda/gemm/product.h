@@ -23,7 +23,7 @@ enum class Operands : std::uint8_t {
 
 /// A matrix as it lies on the device: [out][pitch], zero beyond `in`. Gated matrices have gates and
 /// values interleaved: one by one in float32, in groups of eight in bfloat16.
-struct DeviceMatrix {
+struct DeviceMatrix : PackedWeights {
   void* weights = nullptr;  // float, or bfloat16
   float* bias = nullptr;    // [stored] in the order of the rows, or nullptr
   std::int32_t stored = 0;  // rows; of a gated one in bfloat16 the last group is filled up
@@ -42,7 +42,8 @@ inline constexpr int kPitchBf16 = 64;
 /// What is added to the bits of weights that are split or rounded: half of the last bit of the high
 /// part.
 inline constexpr std::uint32_t kHighHalf = 0x1000U;
-inline constexpr int kFewRows = 8;  // up to here the weights are streamed
+inline constexpr int kFewRows = 8;    // up to here the weights are streamed
+inline constexpr int kSomeRows = 32;  // in bfloat16 up to here
 
 /// How Hopper multiplies matrices of this type, whatever the number of rows.
 constexpr Operands operands_of(CudaWeights type) {
@@ -64,7 +65,12 @@ struct ProductArgs {
   const float* gain = nullptr;  // x is to be normed first: only few rows, only kNormedWidth
   /// [rows] Of each row, what its sums are multiplied with before the bias is added: norm.cuh.
   const float* scale = nullptr;
+  bool silu = false;  // of what Epilogue::store leaves; only in bfloat16, and so is y then
+  bool norm = false;  // x is float32 and is to be normed first (row_squares.cuh): only some rows
+  float epsilon = 0;  // of that norm
 };
+/// With a matrix of the seam that lies on the device.
+ProductArgs product_of(const Matrix& w, const void* x, void* y, Rows rows, Epilogue epilogue);
 inline constexpr std::int32_t kNormedWidth = 768;  // of the published model
 
 /// Inputs in bfloat16 lie in rows of whole sixteen bytes, zero beyond their end.
@@ -77,9 +83,10 @@ TOTO_HOST_DEVICE constexpr std::int32_t padded_bf16(std::int32_t width) {
 void product_f32(const ProductArgs& args, const Stream& stream);
 bool few_rows_f32(const ProductArgs& args, const Stream& stream);   // false: not for these sizes
 bool many_rows_f32(const ProductArgs& args, const Stream& stream);  // or not on this device
-/// x in bfloat16; y in float32, but in bfloat16 where gated.
+/// x in bfloat16; y in float32, but in bfloat16 where gated or `silu`.
 void product_bf16(const ProductArgs& args, const Stream& stream);
 bool few_rows_bf16(const ProductArgs& args, const Stream& stream);
+bool some_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not for these sizes
 bool many_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not on this device
 
 #ifdef __CUDACC__

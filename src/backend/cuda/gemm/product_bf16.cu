@@ -21,7 +21,8 @@ template <int BO, int BR, int WO, int WR, Epilogue E>
 __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
     tile_bf16(const __nv_bfloat16* __restrict__ w, const float* __restrict__ bias,
               const float* scale, const __nv_bfloat16* __restrict__ x, void* y, Rows count,
-              std::int32_t out, std::int32_t stored, std::int32_t in, std::int32_t pitch) {
+              std::int32_t out, std::int32_t stored, std::int32_t in, std::int32_t pitch,
+              bool silu_of) {
   constexpr int kThreads = 32 * WO * WR;
   constexpr int kM = BO / WO / 16;  // steps of 16 outputs of a warp
   constexpr int kN = BR / WR / 8;   // and of 8 rows
@@ -134,6 +135,10 @@ __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
             static_cast<__nv_bfloat16*>(y)[std::int64_t{row} * columns + column] =
                 __float2bfloat16_rn(silu(v) * u);
           }
+        } else if (E == Epilogue::store && silu_of) {
+          __nv_bfloat16* const to = static_cast<__nv_bfloat16*>(y) + std::int64_t{row} * out + o;
+          if (o < out) to[0] = __float2bfloat16_rn(silu(v));
+          if (o + 8 < out) to[8] = __float2bfloat16_rn(silu(u));
         } else {
           float* const to = static_cast<float*>(y) + std::int64_t{row} * out + o;
           if (o < out) to[0] = E == Epilogue::residual ? to[0] + v : v;
@@ -151,7 +156,8 @@ void run(const ProductArgs& a, const Stream& s) {
   const dim3 grid(ceil_div(a.stored, BO), ceil_div(a.rows.count, BR));
   launch(tile_bf16<BO, BR, WO, WR, E>, grid, dim3(32 * WO * WR), kBytes, s,
          static_cast<const __nv_bfloat16*>(a.w), a.bias, a.scale,
-         static_cast<const __nv_bfloat16*>(a.x), a.y, a.rows, a.out, a.stored, a.in, a.pitch);
+         static_cast<const __nv_bfloat16*>(a.x), a.y, a.rows, a.out, a.stored, a.in, a.pitch,
+         a.silu);
 }
 
 template <Epilogue E>
@@ -170,7 +176,8 @@ void choose(const ProductArgs& a, const Stream& s) {
 }  // namespace
 
 void product_bf16(const ProductArgs& a, const Stream& s) {
-  if (a.rows.count <= kFewRows && few_rows_bf16(a, s)) return;
+  if (a.rows.count <= kFewRows && !a.silu && few_rows_bf16(a, s)) return;
+  if (some_rows_bf16(a, s)) return;
   if (many_rows_bf16(a, s)) return;
   with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });
 }

@@ -37,7 +37,7 @@ __device__ std::uint32_t gate(const float* v, const float* u, float by, float2 l
 template <int N, Epilogue E>
 __device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias,
                        const float* scale, void* y, std::int32_t row, std::int32_t rows,
-                       std::int32_t out0, std::int32_t out) {
+                       std::int32_t out0, std::int32_t out, bool silu_of) {
   if constexpr (E == Epilogue::gated) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     row += lane / 4;
@@ -71,6 +71,8 @@ __device__ void finish(const float (&sum)[N / 2], const float* __restrict__ bias
         }
       }
     }
+  } else if (E == Epilogue::store && silu_of) {
+    finish_rows<N, false>(sum, bias, scale, static_cast<__nv_bfloat16*>(y), row, rows, out0, out);
   } else {
     finish_rows<N, E == Epilogue::residual>(sum, bias, scale, static_cast<float*>(y), row, rows,
                                             out0, out);
@@ -81,7 +83,7 @@ template <int N, Epilogue E>
 __global__ void __launch_bounds__(kGroupThreads, 1)
     group_bf16(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
                const float* __restrict__ bias, const float* scale, void* y, Rows count,
-               std::int32_t out, std::int32_t stored, std::int32_t pitch) {
+               std::int32_t out, std::int32_t stored, std::int32_t pitch, bool silu_of) {
   using S = Shape<N>;
   extern __shared__ std::byte memory[];
   std::byte* const aligned =
@@ -150,7 +152,7 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
         for (int i = 0; i < N / 2; ++i) sum[i] += slice[i];
       }
       finish<N, E>(sum, bias, scale, y, tile / out_tiles * kGroupRows + thread / 32 * 16, rows,
-                   tile % out_tiles * N, out);
+                   tile % out_tiles * N, out, silu_of);
     }
   }
 }
@@ -162,7 +164,7 @@ void run(const ProductArgs& a, const Stream& s) {
   const CUtensorMap w = boxes_of(a.w, true, a.stored, a.pitch, N);
   const CUtensorMap x = boxes_of(a.x, true, a.rows.count, padded_bf16(a.in), kGroupRows);
   launch_tiles(group_bf16<N, E>, group_tiles(a.stored, a.rows.count, N), S::kBytes, s, w, x, a.bias,
-               a.scale, a.y, a.rows, a.out, a.stored, a.pitch);
+               a.scale, a.y, a.rows, a.out, a.stored, a.pitch, a.silu);
 }
 
 }  // namespace

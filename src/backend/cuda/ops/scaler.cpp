@@ -4,12 +4,14 @@
 #include "backend/cuda/ops/scaler.h"
 
 #include "backend/cuda/runtime/device_backend.h"
+#include "backend/operation.h"
 
 namespace toto::cuda {
 
 void DeviceBackend::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
                           const std::uint8_t* mask, ScalerState* state,
                           const ScalerOutputs& to) const {
+  const OperationSpan span(Operation::scale);
   cuda::scale(extent(batch), spec, floats(x), mask, state, to, {}, stream_);
 }
 
@@ -17,6 +19,7 @@ void DeviceBackend::copy_in_and_scale(const Staging& staging, std::size_t bytes,
                                       const ScalerSpec& spec, const float* x,
                                       const std::uint8_t* mask, void* /*scratch*/,
                                       ScalerState* state, const ScalerOutputs& to) {
+  const OperationSpan span(Operation::copy_in_and_scale);
   const Extent e = extent(batch);
   Arrival arrival;
   if (bytes * static_cast<std::size_t>(e.lanes) <= kMaxArrival && bytes % 16 == 0) {
@@ -29,6 +32,7 @@ void DeviceBackend::copy_in_and_scale(const Staging& staging, std::size_t bytes,
 
 void DeviceBackend::repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
                                  ScalerState* to) const {
+  const OperationSpan span(Operation::repeat_state);
   cuda::repeat_state(extent(source), extent(batch), from, to, stream_);
 }
 

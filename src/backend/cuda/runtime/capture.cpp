@@ -8,6 +8,7 @@
 #include "backend/cuda/ops/copies.h"
 #include "backend/cuda/runtime/device_backend.h"
 #include "backend/cuda/runtime/empty_word.h"
+#include "backend/operation.h"
 
 namespace toto::cuda {
 namespace {
@@ -25,6 +26,14 @@ class LaunchableGraph final : public GraphCapture::Graph {
   GraphExecOwner ready_;
   std::size_t launches_;
 };
+
+void for_each_word(std::span<const HostResult> results, const auto& visit) {
+  for (const HostResult& r : results) {
+    for (std::size_t cell = 0; cell < r.cells; ++cell) {
+      for (std::size_t i = 0; i < r.used; ++i) visit(r.first[cell * r.stride + i]);
+    }
+  }
+}
 
 }  // namespace
 
@@ -78,27 +87,24 @@ void DeviceBackend::await(float& word) const {
   }
 }
 
-double DeviceBackend::replay(const Graph& captured, bool timed,
-                             std::span<const HostResult> results) {
+void DeviceBackend::launch(const Graph& captured, bool timed, std::span<const HostResult> results) {
   const auto& graph = static_cast<const LaunchableGraph&>(captured);
+  if (!timed) {
+    for_each_word(results, [](float& word) { word = std::bit_cast<float>(kEmptyWord); });
+  }
+  if (timed) check(cudaEventRecord(first_.get(), stream_.stream), "event");
+  check(cudaGraphLaunch(graph.ready(), stream_.stream), "graph launch");
+  if (timed) check(cudaEventRecord(last_.get(), stream_.stream), "event");
+}
+
+double DeviceBackend::finish(bool timed, std::span<const HostResult> results) {
   const bool looks = !timed && std::any_of(results.begin(), results.end(), [](const HostResult& r) {
     return r.cells * r.used > 0;
   });
-  const auto for_each_word = [&](const auto& visit) {
-    for (const HostResult& r : results) {
-      for (std::size_t cell = 0; cell < r.cells; ++cell) {
-        for (std::size_t i = 0; i < r.used; ++i) visit(r.first[cell * r.stride + i]);
-      }
-    }
-  };
-  if (looks) for_each_word([](float& word) { word = std::bit_cast<float>(kEmptyWord); });
-  if (timed) check(cudaEventRecord(first_.get(), stream_.stream), "event");
-  check(cudaGraphLaunch(graph.ready(), stream_.stream), "graph launch");
   if (looks) {
-    for_each_word([&](float& word) { await(word); });
+    for_each_word(results, [this](float& word) { await(word); });
     return 0;
   }
-  if (timed) check(cudaEventRecord(last_.get(), stream_.stream), "event");
   check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
   if (!timed) return 0;
   float milliseconds = 0;
@@ -115,6 +121,7 @@ void DeviceBackend::copy(std::byte* to, const std::byte* from, std::size_t bytes
 }
 
 void DeviceBackend::copy_in(const Staging& staging, std::size_t offset, std::size_t bytes) {
+  const OperationSpan span(Operation::copy_in);
   copy(staging.device + offset, staging.host + offset, bytes);
 }
 
@@ -123,6 +130,7 @@ std::byte* DeviceBackend::results(const Staging& staging, std::size_t bytes) con
 }
 
 void DeviceBackend::copy_out(const Staging& staging, std::size_t bytes) {
+  const OperationSpan span(Operation::copy_out);
   copy(staging.host, staging.device, bytes);
 }
 

@@ -12,6 +12,7 @@
 
 #include "backend/cuda/gemm/tensor_map.h"
 #include "backend/cuda/runtime/device_failure.h"
+#include "backend/cuda/runtime/profiler_ranges.h"
 #include "toto/error.hpp"
 
 namespace toto::cuda {
@@ -61,7 +62,7 @@ DeviceBackend::DeviceBackend(const CudaOptions& options)
     : type_(options.weights),
       index_(options.device),
       device_("cuda:" + std::to_string(index_)),
-      team_(options.threads, false) {
+      team_(options.threads) {
   const OnDevice on(*this);
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index_), "device properties");
@@ -75,6 +76,15 @@ DeviceBackend::DeviceBackend(const CudaOptions& options)
   stream_.stream = owned_stream_.get();
   first_ = make_event();
   last_ = make_event();
+  send_spans_to_profiler();
+}
+
+std::uint64_t DeviceBackend::device_bytes() const {
+  const OnDevice on(*this);
+  std::size_t left = 0;
+  std::size_t all = 0;
+  check(cudaMemGetInfo(&left, &all), "memory in use");
+  return all - left;
 }
 
 int DeviceBackend::bind() const {
@@ -209,7 +219,7 @@ Matrix DeviceBackend::keep_matrix(const float* weights, std::int32_t out, std::i
   if (!bias.empty()) send(matrix->bias, biases.data(), rows * sizeof(float));
   check(cudaStreamSynchronize(stream_.stream), "weights");  // what is sent ends here
   matrices_.push_back(std::move(kept));
-  return {matrix, matrix->bias, out, in};
+  return {matrix, out, in};
 }
 
 Matrix DeviceBackend::upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,

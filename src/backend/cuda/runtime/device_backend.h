@@ -9,6 +9,7 @@
 
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/ops/predict.h"
+#include "backend/cuda/ops2/device_ops2.h"
 #include "backend/cuda/runtime/cuda_backend.h"
 #include "backend/cuda/runtime/early_words.h"
 #include "backend/cuda/runtime/extent.h"
@@ -23,6 +24,15 @@ namespace toto::cuda {
 
 inline const float* floats(const void* p) { return static_cast<const float*>(p); }
 inline float* floats(void* p) { return static_cast<float*>(p); }
+
+/// What prepare_stack() makes.
+struct DeviceStack final : PreparedStack {
+  std::unique_ptr<FusedForward> fused;
+  Matrix embed;
+  const void* labels = nullptr;
+  Matrix after;
+  EarlyWords words;  // of what comes after the layers
+};
 
 class DeviceBackend final : public Backend, public GraphCapture {
  public:
@@ -50,6 +60,7 @@ class DeviceBackend final : public Backend, public GraphCapture {
   void download(const void* from, std::span<double> to) const override;
   void download_bytes(const void* from, std::span<std::uint8_t> to) const override;
   [[nodiscard]] GraphCapture* capture() override { return this; }
+  [[nodiscard]] std::uint64_t device_bytes() const override;
   [[nodiscard]] std::uint64_t host_reads() const override {
     return host_reads_.load(std::memory_order_relaxed);
   }
@@ -61,6 +72,8 @@ class DeviceBackend final : public Backend, public GraphCapture {
                                            std::int32_t in, std::span<const float> bias,
                                            Epilogue use) override;
 
+  [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
+
   void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
              ScalerState* state, const ScalerOutputs& to) const override;
   void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
@@ -70,10 +83,11 @@ class DeviceBackend final : public Backend, public GraphCapture {
                 std::int32_t dim) const override;
   void norm_linear(const void* x, const void* gain, void* normed, const Matrix& w, void* y,
                    Rows rows, Epilogue epilogue) const override;
-  [[nodiscard]] const void* prepare_stack(const StackWeights& weights) override;
-  [[nodiscard]] bool stack(const void* stack, const Batch& all, const Batch& last,
+  [[nodiscard]] const PreparedStack* prepare_stack(const StackWeights& weights) override;
+  [[nodiscard]] bool stack(const PreparedStack& stack, const Batch& all, const Batch& last,
                            const Rotary& rotary, std::span<const KvLayer> kv, const void* scaled,
-                           void* hidden, void* tokens, std::int32_t outs, void* y) const override;
+                           void* hidden, void* tokens, std::int32_t outs, void* y,
+                           EarlyResults& early) const override;
   void set_labels(const Batch& batch, const void* labels, void* hidden,
                   std::int32_t dim) const override;
   void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
@@ -96,8 +110,8 @@ class DeviceBackend final : public Backend, public GraphCapture {
   }
   void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
             float* kept, const KeptShape& room) const override;
-  void exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head, void* params,
-                        const void* loc, const void* scale, const Levels& levels,
+  void exact_statistics(const Batch& batch, const PatchShape& shape, const HeadResults& head,
+                        void* params, const void* loc, const void* scale, const Levels& levels,
                         float* out) const override;
   void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
                          std::int32_t first, const Levels& levels, float* out) const override;
@@ -119,7 +133,8 @@ class DeviceBackend final : public Backend, public GraphCapture {
   void begin() override;
   [[nodiscard]] std::unique_ptr<Graph> end() override;
   void abandon() noexcept override;
-  double replay(const Graph& graph, bool timed, std::span<const HostResult> results) override;
+  void launch(const Graph& graph, bool timed, std::span<const HostResult> results) override;
+  double finish(bool timed, std::span<const HostResult> results) override;
 
  private:
   [[nodiscard]] bool bf16() const { return type_ == CudaWeights::bf16; }
@@ -140,31 +155,18 @@ class DeviceBackend final : public Backend, public GraphCapture {
   mutable ThreadTeam team_;  // of the host
   StreamOwner owned_stream_;
   Stream stream_;  // of owned_stream_
+  DeviceOps2 ops2_{*this, stream_, type_ == CudaWeights::bf16};
   std::string architecture_;
   struct KeptMatrix {
     DeviceMatrix matrix;  // in the memory below
     DeviceMemory weights, bias;
   };
   std::vector<std::unique_ptr<KeptMatrix>> matrices_;
-  /// What prepare_stack() returns a pointer to.
-  struct PreparedStack {
-    std::unique_ptr<FusedForward> fused;
-    Matrix embed;
-    const void* labels;
-    Matrix after;
-  };
-  std::vector<std::unique_ptr<PreparedStack>> stacks_;
+  std::vector<std::unique_ptr<DeviceStack>> stacks_;
   // Read by counters() of one forecaster while another one is at work; all other state is touched
   // only by whoever has the model's turn (Model::Impl::turn), the count of launches too.
   mutable std::atomic<std::uint64_t> host_reads_ = 0;
   std::uint64_t launches_before_ = 0;  // of the capture that has begun
-  /// What the last stack() hands on early, for the operation right after it.
-  struct Early {
-    const void* of = nullptr;
-    EarlyWords words;
-    std::uint64_t launches = 0;  // up to then
-  };
-  mutable Early early_;
   Event first_, last_;
 };
 

@@ -4,30 +4,38 @@
 #include "backend/cuda/statistics/statistics.h"
 
 #include "backend/cuda/runtime/device_backend.h"
+#include "backend/operation.h"
 
 namespace toto::cuda {
 
 void DeviceBackend::keep(const Batch& batch, const Batch& source, const PatchShape& shape,
                          const void* y, float* kept, const KeptShape& room) const {
+  const OperationSpan span(Operation::keep);
   cuda::keep(extent(batch), extent(source).live, shape, floats(y), kept, room, stream_);
 }
 
-void DeviceBackend::exact_statistics(const Batch& batch, const PatchShape& shape, HeadOutput head,
-                                     void* params, const void* loc, const void* scale,
-                                     const Levels& levels, float* out) const {
-  const bool follows = early_.of == params && early_.launches == stream_.launches;
-  cuda::exact_statistics(extent(batch), shape, head, floats(params), floats(loc), floats(scale),
-                         levels, out, follows ? early_.words : EarlyWords(), stream_);
+void DeviceBackend::exact_statistics(const Batch& batch, const PatchShape& shape,
+                                     const HeadResults& head, void* params, const void* loc,
+                                     const void* scale, const Levels& levels, float* out) const {
+  const OperationSpan span(Operation::exact_statistics);
+  const EarlyResults& early = head.early;
+  const bool follows =
+      early.by != nullptr && early.results == params && early.launches == stream_.launches;
+  cuda::exact_statistics(
+      extent(batch), shape, head.output, floats(params), floats(loc), floats(scale), levels, out,
+      follows ? static_cast<const DeviceStack*>(early.by)->words : EarlyWords(), stream_);
 }
 
 void DeviceBackend::sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
                                       std::int32_t first, const Levels& levels, float* out) const {
+  const OperationSpan span(Operation::sample_statistics);
   cuda::sample_statistics(extent(source), kept, room, first, levels, out, stream_);
 }
 
 void DeviceBackend::keep_parameters(const Batch& batch, const Batch& source,
                                     const PatchShape& shape, const void* params, const void* loc,
                                     const void* scale, float* out, std::int32_t horizon) const {
+  const OperationSpan span(Operation::keep_parameters);
   cuda::keep_parameters(extent(batch), extent(source).live, shape, floats(params), floats(loc),
                         floats(scale), out, horizon, stream_);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics on the device: exact ones of the mixture of each step, and order statistics of
-// trajectories.
+// Exact statistics of the mixture of each step.
 #include <type_traits>
 
 #include "backend/cuda/runtime/flag_in_data.cuh"
 #include "backend/cuda/runtime/live.h"
+#include "backend/cuda/statistics/components.cuh"
 #include "backend/cuda/statistics/distribution.cuh"
-#include "backend/cuda/statistics/exact_mixture.cuh"
 #include "backend/cuda/statistics/statistics.h"
 
 namespace toto::cuda {
@@ -22,7 +21,6 @@ constexpr std::int64_t kManyCells = 1024;
 // Blocks that share out the levels of a step where there are so few steps that they are not in each
 // other's way.
 constexpr int kParts = 3;
-constexpr int kSortThreads = 256;
 
 __constant__ double kWeightOnDevice[32] = {
     student_t::kWeight[0],  student_t::kWeight[1], student_t::kWeight[2],  student_t::kWeight[3],
@@ -43,120 +41,6 @@ struct CellShared {
   alignas(16) float raw[4 * 32];  // early words
   rough::Node nodes[rough::kNodes];
 };
-
-__device__ double limited_df(float df) {  // NaN stays NaN
-  const auto wide = static_cast<double>(df);
-  return wide > student_t::kMaxDf ? student_t::kMaxDf : wide;
-}
-
-/// Makes the series of components first, first + step, .. of `count` ready, by a warp whose lanes
-/// have a term of it each: three at a time, for most is waited for. `df`: of the component of this
-/// lane; `shares`: of the alternating term with the lane's number.
-__device__ void prepare_components(double df, double shares, int first, int step, int count,
-                                   Component* all, float* room) {
-  constexpr int kSide = 3;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const auto at = static_cast<double>(lane);
-#pragma unroll 1
-  for (int j0 = first; j0 < count; j0 += kSide * step) {
-    double m[kSide];
-    double b[kSide];
-#pragma unroll
-    for (int i = 0; i < kSide; ++i) {
-      m[i] = 0.5 * __shfl_sync(~0U, df, min(j0 + i * step, 31));
-      b[i] = lane == 0 ? 1 : student_t::quotient(m[i] - at, m[i] + at);
-    }
-#pragma unroll
-    for (int offset = 1; offset < 32; offset *= 2) {
-#pragma unroll
-      for (int i = 0; i < kSide; ++i) {
-        const double before = __shfl_up_sync(~0U, b[i], offset);
-        if (lane >= offset) b[i] *= before;
-      }
-    }
-    double sum[kSide];
-#pragma unroll
-    for (int i = 0; i < kSide; ++i) {
-      const int alternating = lane - static_cast<int>(ceil(m[i]));
-      const double share = __shfl_sync(~0U, shares, max(alternating, 0));
-      sum[i] = lane >= student_t::kTerms ? 0 : alternating < 0 ? b[i] : b[i] * share;
-      const int j = j0 + i * step;
-      if (j < count && lane < student_t::kTerms) {
-        all[j].c[lane] = sum[i];
-        room[j * rough::kRoom + lane] = static_cast<float>(sum[i]);
-      }
-    }
-#pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2) {
-#pragma unroll
-      for (int i = 0; i < kSide; ++i) sum[i] += __shfl_xor_sync(~0U, sum[i], offset);
-    }
-#pragma unroll
-    for (int i = 0; i < kSide; ++i) {
-      if (lane == i && j0 + i * step < count) all[j0 + i * step].pdf0 = sum[i];
-    }
-  }
-  __syncwarp();
-  // The rest by a lane for each of them, and all of it where there are many degrees of freedom.
-  const int j = first + lane * step;
-  const double own = __shfl_sync(~0U, df, min(j, 31));
-  if (j >= count) return;
-  Component& to = all[j];
-  to.df = own;
-  to.inverse_df = inverse(own);
-  to.pdf0 = own < student_t::kLargeDf ? student_t::quotient(0.25 * sqrt(own), to.pdf0)
-                                      : student_t::prepare_large(own, to.c);
-}
-
-/// What a component adds to the moments of its mixture.
-struct Moment {
-  double df, loc, scale, weight;
-};
-
-/// Lane k of the warp takes the rest of component k; the warp finds whether the mixture is one.
-__device__ Moment weigh_components(float df, float loc, float scale, float p, bool inside,
-                                   Component* own, std::int64_t& all_valid) {
-  bool valid = true;
-  const auto wide = static_cast<double>(p);
-  Moment m{2, 0, 1, 0};
-  if (p != 0) {
-    m.df = limited_df(df);
-    m.loc = static_cast<double>(loc);
-    m.scale = static_cast<double>(scale);
-    own->loc = m.loc;
-    own->scale = m.scale;
-    own->inverse_scale = inverse(m.scale);
-    valid = p > 0 && m.df >= 2 && isfinite(m.loc) && m.scale > 0 && isfinite(m.scale) &&
-            isfinite(own->inverse_scale);
-  }
-  const double total = sum_of_lanes(wide);
-  valid = __all_sync(~0U, valid) != 0 && total > 0 && isfinite(total);
-  m.weight = wide * inverse(total);
-  if (inside) own->weight = m.weight;
-  all_valid = valid ? 1 : 0;
-  return m;
-}
-
-/// Mean and standard deviation, which is NaN by the rule of Mixture::standard_deviation(). `p`: of
-/// the lane's component, before it was divided by all of them.
-__device__ double2 moments_of(const Moment& m, float p) {
-  const double mean = sum_of_lanes(m.weight == 0 ? 0 : static_cast<double>(p) * m.loc);
-  const double center = sum_of_lanes(m.weight == 0 ? 0 : m.weight * m.loc);
-  double variance = 0;
-  double tame = 0;
-  if (m.weight != 0) {
-    const double square = m.scale * m.scale;
-    const double inner = m.df > 2 ? square * (m.df * inverse(m.df - 2)) : HUGE_VAL;
-    const double off = m.loc - center;
-    variance = m.weight * (inner + off * off);
-    const double df = fmax(m.df, 3.0);
-    tame = m.weight * (square * (df * inverse(df - 2)) + off * off);
-  }
-  variance = sum_of_lanes(variance);
-  tame = sum_of_lanes(tame);
-  const bool known = isfinite(variance) && variance <= mixture::kMaxTail * tame;
-  return {mean, known ? sqrt(variance) : nan("")};
-}
 
 /// A block of threads for each step of each lane. What a warp finds does not depend on how many
 /// there are. `params` [lanes][steps][4][K] are formed here if they are not yet; if they come as
@@ -348,93 +232,6 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps == kFewWarps ? kFewBlocks 
   keep_parameters();
 }
 
-/// The sum over the block of threads, for all of them; in a fixed order.
-__device__ double sum_of_block(double v, double* scratch) {
-  v = sum_of_lanes(v);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = v;
-  __syncthreads();
-  double sum = 0;
-  for (int i = 0; i < kSortThreads / 32; ++i) sum += scratch[i];
-  return sum;
-}
-
-/// Ascending, by a bitonic network. `size` is a power of two.
-__device__ void sort_block(float* v, int size) {
-  for (int k = 2; k <= size; k *= 2) {
-    for (int j = k / 2; j > 0; j /= 2) {
-      __syncthreads();
-      for (int i = static_cast<int>(threadIdx.x); i < size / 2; i += kSortThreads) {
-        const int low = 2 * i - (i & (j - 1));
-        const int high = low + j;
-        const float a = v[low];
-        const float b = v[high];
-        if ((a > b) == ((low & k) == 0)) {
-          v[low] = b;
-          v[high] = a;
-        }
-      }
-    }
-  }
-  __syncthreads();
-}
-
-/// torch.quantile: as interpolated_quantile() in statistics/statistics.h.
-__device__ float interpolated(const float* sorted, std::int32_t count, float q) {
-  const float rank = q * static_cast<float>(count - 1);
-  const float below = floorf(rank);
-  const float weight = rank - below;
-  const float a = sorted[static_cast<std::int32_t>(below)];
-  const float b = sorted[static_cast<std::int32_t>(ceilf(rank))];
-  return weight < 0.5F ? a + weight * (b - a) : b - (b - a) * (1.0F - weight);
-}
-
-/// A block of threads for each step of each variate.
-__global__ void __launch_bounds__(kSortThreads)
-    sample_cells(const LiveBatch* source, const float* kept, KeptShape room, std::int32_t first,
-                 int size, Levels levels, float* out) {
-  extern __shared__ float4 shared[];
-  __shared__ double scratch[kSortThreads / 32];
-  auto* const v = reinterpret_cast<float*>(shared);
-  begin_kernel();
-  const std::int32_t left = room.horizon - first;
-  const auto lane = static_cast<std::int32_t>(blockIdx.x) / left;
-  const std::int32_t step = first + static_cast<std::int32_t>(blockIdx.x) % left;
-  if (lane >= source->lanes) return;
-  const Block& asked = source->blocks[block_of_lane(*source, lane)];
-  const std::int32_t samples = asked.samples;
-  if (step >= asked.horizon || samples == 0) return;
-  const float* const from = kept + (std::int64_t{lane} * room.horizon + step) * room.samples;
-  const int thread = static_cast<int>(threadIdx.x);
-  double sum = 0;
-  int nan = 0;
-  for (int i = thread; i < size; i += kSortThreads) {
-    v[i] = i < samples ? from[i] : INFINITY;
-    if (i < samples) {
-      sum += static_cast<double>(v[i]);
-      nan |= isnan(v[i]) ? 1 : 0;
-    }
-  }
-  const double mean = sum_of_block(sum, scratch) / samples;
-  double squares = 0;
-  for (int i = thread; i < samples; i += kSortThreads) {
-    const double off = static_cast<double>(v[i]) - mean;
-    squares += off * off;
-  }
-  squares = sum_of_block(squares, scratch);
-  const bool any_nan = __syncthreads_or(nan) != 0;
-  sort_block(v, size);
-  float* const to = out + std::int64_t{blockIdx.x} * (2 + levels.max);
-  if (thread == 0) {
-    to[0] = static_cast<float>(mean);
-    to[1] = static_cast<float>(sqrt(squares / (static_cast<double>(samples) - 1)));
-  }
-  const double* const own_levels = levels.values + asked.level_first;
-  for (std::int32_t i = thread; i < asked.level_count; i += kSortThreads) {
-    to[2 + i] = any_nan ? nanf("") : interpolated(v, samples, static_cast<float>(own_levels[i]));
-  }
-}
-
 }  // namespace
 
 void exact_statistics(const Extent& batch, const PatchShape& shape, HeadOutput head, float* params,
@@ -460,16 +257,6 @@ void exact_statistics(const Extent& batch, const PatchShape& shape, HeadOutput h
   } else {
     run(std::integral_constant<int, kFewWarps>{});
   }
-}
-
-void sample_statistics(const Extent& source, const float* kept, const KeptShape& room,
-                       std::int32_t first, const Levels& levels, float* out, const Stream& s) {
-  int size = 2;
-  while (size < room.samples) size *= 2;
-  const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(float);
-  allow_shared_memory<sample_cells>(bytes);
-  launch(sample_cells, dim3(static_cast<unsigned>(source.lanes * (room.horizon - first))),
-         dim3(kSortThreads), bytes, s, source.live, kept, room, first, size, levels, out);
 }
 
 }  // namespace toto::cuda

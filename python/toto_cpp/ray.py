@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forecasts on a cluster with Ray Data: one process (an actor) for each model in memory, work given out as they are free.
+
+    import ray, toto_cpp.ray
+    toto_cpp.ray.forecast(ray.data.read_parquet("series"), 24, concurrency=8).write_parquet("forecasts")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from ._errors import usage
+from ._long import forecast_long
+from ._tables import module
+from ._task import Task, task_of
+from .batches import forecast_batch, is_list
+
+__all__ = ["forecast"]
+
+
+class _Lists:
+    """An actor: the model is loaded once, when it starts."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.model = task.models()[0]
+
+    def __call__(self, batch: Any) -> Any:
+        pa = module("pyarrow")
+        return pa.Table.from_batches([forecast_batch(self.task, self.model, batch)])
+
+
+class _Long(_Lists):
+    def __call__(self, group: Any) -> Any:
+        return forecast_long(self.task, self.model, group)
+
+
+def forecast(
+    data: Any,
+    h: int,
+    *,
+    form: Literal["lists", "long"] | None = None,
+    concurrency: int | tuple[int, int] = 1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    ray_remote_args: dict[str, Any] | None = None,
+    **options: Any,
+) -> Any:
+    """Forecasts a ``ray.data.Dataset`` lazily and gives another one.
+
+    ``form="lists"``: one row for each series, as ``forecast_batches``. ``form="long"``: one row for each value; rows are
+    grouped by ``id_col``, which moves them between machines, and ``freq`` must be given. None: as ``target_col`` says.
+
+    ``concurrency``: actors, each with a model of its own; (least, most) lets Ray choose. ``num_cpus`` of each: also how
+    many threads it computes with, unless ``threads`` says otherwise. ``num_gpus=1`` gives each a GPU. An actor that is
+    lost is started again and its rows are computed again, with the same bits; so are lost machines. Batches wait
+    where the next stage is slower. Other options are those of ``forecast_batches``."""
+    pool = module("ray.data").ActorPoolStrategy
+    least, most = (concurrency, concurrency) if isinstance(concurrency, int) else concurrency
+    if num_cpus is not None:
+        options.setdefault("threads", max(1, int(num_cpus)))
+    if num_gpus:
+        options.setdefault("device", "cuda")
+    task = task_of(h, **options)
+    if form is None:
+        form = "lists" if is_list(module("pyarrow"), _type_of(data.schema(), task.target_col)) else "long"
+    common: dict[str, Any] = {
+        "fn_constructor_args": (task,), "compute": pool(min_size=least, max_size=most), "batch_format": "pyarrow", "num_cpus": num_cpus,
+        "num_gpus": num_gpus, **(ray_remote_args or {}),
+    }  # fmt: skip
+    # Ray Data begins actors and their calls again without end, unless ray_remote_args says otherwise.
+    common = {name: value for name, value in common.items() if value is not None}
+    if form == "lists":
+        return data.map_batches(_Lists, batch_size=4 * task.batch_size, zero_copy_batch=True, **common)
+    _needs_freq(task)
+    return data.groupby(task.id_col).map_groups(_Long, **common)
+
+
+def _needs_freq(task: Task) -> None:
+    if task.freq is None:
+        raise usage("invalid_freq", "series are forecast apart and their steps cannot be compared", "freq", 'give it: freq="h"')
+
+
+def _type_of(schema: Any, name: str) -> Any:
+    names: Sequence[str] = schema.names
+    if name not in names:
+        raise usage("missing_column", f"no column {name!r}; there are {', '.join(names)}", "data")
+    return schema.types[list(names).index(name)]

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of Toto 2.0 (Ops2): one launch each, all sizes arguments. Pointers are the device's;
+// calls are read there (Call::live).
+#pragma once
+
+#include "backend/cuda/gemm/stream.cuh"
+#include "backend/ops2.h"
+
+namespace toto::cuda {
+
+/// Heads may be this wide: a lane of a warp keeps a 32nd of one.
+inline constexpr std::int32_t kMaxHead2 = 512;
+
+// series.cu
+/// z in bfloat16 if `bf16`, then in rows of padded_bf16(2P).
+void inputs2(const Call& call, const SeriesArrays& a, bool first, void* z, bool bf16,
+             const Stream& s);
+void quantiles2(const Call& call, const SeriesArrays& a, const float* raw, float* y,
+                const Stream& s);
+void knot_results2(const Call& call, const SeriesArrays& a, const float* quantiles,
+                   const KnotOutputs& to, const Stream& s);
+void feed_back2(const Call& call, const SeriesArrays& a, const float* quantiles, const Stream& s);
+
+// tokens.cu
+void silu2(float* y, Rows rows, std::int32_t width, const Stream& s);
+/// y in bfloat16 if `bf16`, then in rows of padded_bf16(dim).
+void rms_norm2(const float* x, void* y, bool bf16, Rows rows, std::int32_t dim, double epsilon,
+               const Stream& s);
+/// What a product of normed rows takes (row_squares.cuh): the rows themselves in bfloat16, and the
+/// inverse roots [rows], by which what it gives is multiplied (ProductArgs::scale). dim: a multiple
+/// of four.
+void raw_rows2(const float* x, void* y, float* inverse, Rows rows, std::int32_t dim, double epsilon,
+               const Stream& s);
+void gather2(const Call& all, const Call& wanted, const float* x, float* y, std::int32_t dim,
+             const Stream& s);
+
+// attention.cu; out as y of rms_norm2
+void time_attention2(const Call& all, const Call& wanted, const SeriesArrays& a,
+                     const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary, float* qkv,
+                     const KvCache& kv, bool keep, void* out, bool bf16, const Stream& s);
+void variate_attention2(const Call& call, const SeriesArrays& a, const HeadShape& shape,
+                        const HeadNorm& norm, float* qkv, void* out, bool bf16, const Stream& s);
+
+// attention_tensor.cu; bfloat16 outputs
+/// The same on tensor cores. false: nothing was done, heads are not 64 wide.
+bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& a,
+                       const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
+                       const float* qkv, const KvCache& kv, bool keep, void* out, const Stream& s);
+
+}  // namespace toto::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Root mean square norm of a row (spec B3) where a product in bfloat16 follows, of any width: what
+// is multiplied is the row itself, and what comes of it is multiplied with the inverse of the root.
+// The sum of squares is formed over slices of kSliceBf16 columns, then over the slices, in order:
+// whoever has a slice to multiply has its squares at hand. The same bits in all kernels.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include "backend/cuda/gemm/product.h"
+
+namespace toto::cuda {
+
+inline constexpr int kSliceLanes = 16;                              // that share a slice
+inline constexpr int kSliceFours = kSliceBf16 / (4 * kSliceLanes);  // columns of a lane, in fours
+static_assert(kSliceFours * 4 * kSliceLanes == kSliceBf16);
+
+/// A lane's part of a slice: fours lane, lane + 16, ...; zero from column `width` on (of the
+/// slice).
+__device__ inline void load_slice(float4 (&v)[kSliceFours], const float* slice, int lane,
+                                  std::int32_t width) {
+#pragma unroll
+  for (int i = 0; i < kSliceFours; ++i) {
+    const int k = (lane + i * kSliceLanes) * 4;
+    v[i] = k < width ? *reinterpret_cast<const float4*>(slice + k) : float4{0, 0, 0, 0};
+  }
+}
+
+/// The sum of squares of a slice, of all kSliceLanes neighbouring lanes that have a part of it.
+__device__ inline float slice_squares(const float4 (&v)[kSliceFours]) {
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < kSliceFours; ++i) {
+    sum = __fmaf_rn(v[i].x, v[i].x, sum);
+    sum = __fmaf_rn(v[i].y, v[i].y, sum);
+    sum = __fmaf_rn(v[i].z, v[i].z, sum);
+    sum = __fmaf_rn(v[i].w, v[i].w, sum);
+  }
+#pragma unroll
+  for (int offset = 1; offset < kSliceLanes; offset *= 2) {
+    sum += __shfl_xor_sync(~0U, sum, offset);
+  }
+  return sum;
+}
+
+/// Of the sum of a row's slices.
+__device__ inline float inverse_root(float squares, std::int32_t width, float epsilon) {
+  return __frsqrt_rn(squares / static_cast<float>(width) + epsilon);
+}
+
+/// Four values as bfloat16, eight bytes.
+__device__ inline uint2 four_bf16(const float4& v) {
+  const __nv_bfloat162 low = __floats2bfloat162_rn(v.x, v.y);
+  const __nv_bfloat162 high = __floats2bfloat162_rn(v.z, v.w);
+  return {*reinterpret_cast<const std::uint32_t*>(&low),
+          *reinterpret_cast<const std::uint32_t*>(&high)};
+}
+
+}  // namespace toto::cuda

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// What surrounds the network of Toto 2.0 (spec B5, B8): statistics of patches, the network's
+// inputs, quantiles in data units, and what is made of them.
+#include <cmath>
+#include <limits>
+
+#include "backend/cuda/gemm/product.h"
+#include "backend/cuda/ops2/calls.cuh"
+#include "backend/cuda/ops2/ops2.h"
+#include "backend/cuda/runtime/warp.cuh"
+#include "backend/knot_steps.h"
+
+namespace toto::cuda {
+namespace {
+
+constexpr int kThreads = 128;  // of a lane
+constexpr int kWarps = 4;      // rows of a thread block
+constexpr float kMinScale = 1e-6F;
+
+/// Values and mask of a patch of an array.
+struct PatchOf {
+  const float* values;
+  const std::uint8_t* mask;
+  __device__ PatchOf(const SeriesArrays& a, std::int64_t patch)
+      : values(static_cast<const float*>(a.values) + patch * a.patch),
+        mask(a.mask + patch * a.patch) {}
+};
+
+/// What all threads of lower number have, and after it in `total` what all have: by a fixed tree.
+__device__ double exclusive_sum(double own, double& total) {
+  __shared__ double of_warp[kThreads / 32];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % 32;
+  double sum = own;
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const double below = __shfl_up_sync(~0U, sum, static_cast<unsigned>(offset));
+    if (lane >= offset) sum += below;
+  }
+  __syncthreads();  // the sums of the call before have been read
+  if (lane == 31) of_warp[thread / 32] = sum;
+  __syncthreads();
+  double before = 0;
+  total = 0;
+#pragma unroll
+  for (int w = 0; w < kThreads / 32; ++w) {
+    if (w == thread / 32) before = total;
+    total += of_warp[w];
+  }
+  const double up = __shfl_up_sync(~0U, sum, 1);
+  return before + (lane == 0 ? 0.0 : up);
+}
+
+/// Statistics of the patches of a lane, by a thread block, a thread for each patch: counts and sums
+/// of the patches before come from a scan, within a patch steps are taken in order (spec B5).
+__device__ void form_statistics(const CallSlice& s, const SeriesArrays& a, std::int64_t first) {
+  auto* const loc = static_cast<float*>(a.loc) + first;
+  auto* const scale = static_cast<float*>(a.scale) + first;
+  double counts = 0;  // of the patches before these
+  double sums = 0;
+  double squares = 0;
+  for (std::int32_t p0 = 0; p0 < s.patches; p0 += kThreads) {
+    const std::int32_t p = p0 + static_cast<std::int32_t>(threadIdx.x);
+    const bool there = p < s.patches;
+    const PatchOf patch(a, first + (there ? p : 0));
+    double own_count = 0;
+    double own_sum = 0;
+    for (std::int32_t i = 0; there && i < a.patch; ++i) {
+      if (patch.mask[i] == 0) continue;
+      own_count += 1;
+      own_sum += static_cast<double>(patch.values[i]);
+    }
+    double total = 0;
+    double count = counts + exclusive_sum(own_count, total);
+    counts += total;
+    double sum = sums + exclusive_sum(own_sum, total);
+    sums += total;
+    double mean = count > 0 ? sum / count : 0;
+    double own_squares = 0;
+    for (std::int32_t i = 0; there && i < a.patch; ++i) {
+      if (patch.mask[i] == 0) continue;
+      const auto x = static_cast<double>(patch.values[i]);
+      count += 1;
+      sum += x;
+      const double previous = mean;
+      mean = sum / count;
+      own_squares += (x - previous) * (x - mean);
+    }
+    const double all = squares + exclusive_sum(own_squares, total) + own_squares;
+    squares += total;
+    if (!there) continue;
+    loc[p] = static_cast<float>(mean);
+    scale[p] = fmaxf(static_cast<float>(sqrt(all / fmax(count - 1, 1.0))), kMinScale);
+  }
+}
+
+/// Patches with fewer than `least` observations up to their end take the statistics of the first
+/// `least` observations of the lane; in float32, as the reference does. By one thread.
+__device__ void fall_back(const CallSlice& s, const SeriesArrays& a, std::int64_t first) {
+  const std::int32_t least = s.fallback;
+  const PatchOf at(a, first);
+  const std::int64_t steps = std::int64_t{s.patches} * a.patch;
+  std::int32_t count = 0;
+  float sum = 0;
+  for (std::int64_t t = 0; t < steps && count < least; ++t) {
+    if (at.mask[t] == 0) continue;
+    ++count;
+    sum += at.values[t];
+  }
+  const float loc = sum / static_cast<float>(max(count, 1));
+  float squares = 0;
+  std::int32_t again = 0;
+  for (std::int64_t t = 0; t < steps && again < least; ++t) {
+    if (at.mask[t] == 0) continue;
+    ++again;
+    squares += (at.values[t] - loc) * (at.values[t] - loc);
+  }
+  const float scale = fmaxf(sqrtf(squares / static_cast<float>(max(count - 1, 1))), kMinScale);
+  std::int32_t seen = 0;
+  for (std::int32_t p = 0; p < s.patches; ++p) {
+    const std::uint8_t* const mask = at.mask + std::int64_t{p} * a.patch;
+    for (std::int32_t i = 0; i < a.patch; ++i) seen += mask[i] != 0 ? 1 : 0;
+    if (seen >= least) return;
+    static_cast<float*>(a.loc)[first + p] = loc;
+    static_cast<float*>(a.scale)[first + p] = scale;
+  }
+}
+
+/// Bounds of the cap (spec B8.3), by a warp.
+__device__ void form_bounds(const CallSlice& s, const SeriesArrays& a, std::int64_t first,
+                            float* bounds) {
+  float low = INFINITY;
+  float high = -INFINITY;
+  const bool capped = s.cap > 0;
+  if (capped) {
+    const PatchOf at(a, first);
+    const std::int64_t steps = std::int64_t{s.context} * a.patch;
+    for (std::int64_t t = threadIdx.x % 32; t < steps; t += 32) {
+      if (at.mask[t] == 0) continue;
+      low = fminf(low, at.values[t]);
+      high = fmaxf(high, at.values[t]);
+    }
+    low = -highest_of_lanes(-low);
+    high = highest_of_lanes(high);
+    if (low > high) low = high = 0;
+  }
+  if (threadIdx.x % 32 != 0) return;
+  const float reach =
+      capped ? static_cast<float>(s.cap) * static_cast<const float*>(a.scale)[first + s.context - 1]
+             : 0;
+  bounds[0] = capped ? low - reach : -INFINITY;
+  bounds[1] = capped ? high + reach : INFINITY;
+}
+
+/// z of one token, by a warp: [pitch], zero beyond 2P.
+template <typename T>
+__device__ void embed(const CallSlice& s, const SeriesArrays& a, std::int64_t patch_at, bool refed,
+                      T* z, std::int32_t pitch) {
+  const PatchOf patch(a, patch_at);
+  const float loc = static_cast<const float*>(a.loc)[patch_at];
+  const float scale = static_cast<const float*>(a.scale)[patch_at];
+  const std::int32_t lane = threadIdx.x % 32;
+  for (std::int32_t i = lane; i < a.patch; i += 32) {
+    const bool observed = patch.mask[i] != 0;
+    put(z, i, observed ? asinhf((patch.values[i] - loc) / scale) : 0.0F);
+    put(z, a.patch + i, observed || refed ? 0.0F : 1.0F);
+  }
+  for (std::int32_t i = 2 * a.patch + lane; i < pitch; i += 32) put(z, i, 0.0F);
+}
+
+/// A thread block for each lane.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    form_inputs(const LiveCall* call, SeriesArrays a, bool bounds, T* z, std::int32_t pitch) {
+  begin_kernel();
+  const auto index = static_cast<std::int32_t>(blockIdx.x);
+  if (index >= call->lanes) return;
+  const LaneOfCall lane = lane_of_call(*call, index);
+  const CallSlice& s = lane.s;
+  const std::int64_t first = first_patch_of(s, lane.variate);
+  form_statistics(s, a, first);
+  __syncthreads();
+  if (s.fallback > 0) {
+    if (threadIdx.x == 0) fall_back(s, a, first);
+    __syncthreads();
+  }
+  const auto warp = static_cast<std::int32_t>(threadIdx.x) / 32;
+  if (bounds && warp == 0) {
+    form_bounds(s, a, first,
+                static_cast<float*>(a.bounds) + std::int64_t{2} * (s.lane + lane.variate));
+  }
+  const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens;
+  for (std::int32_t t = warp; t < s.tokens; t += kThreads / 32) {
+    embed(s, a, first + s.patch + t, t < s.refed, z + (row + t) * pitch, pitch);
+  }
+}
+
+__device__ bool before(float x, float y) { return x < y || (isnan(y) && !isnan(x)); }
+
+/// In order; NaN after all numbers.
+__device__ void sort_knots(float (&v)[kQuantiles]) {
+#pragma unroll
+  for (int end = kQuantiles - 1; end > 0; --end) {
+#pragma unroll
+    for (int q = 0; q < end; ++q) {
+      const bool swap = before(v[q + 1], v[q]);
+      const float x = v[q];
+      v[q] = swap ? v[q + 1] : x;
+      v[q + 1] = swap ? x : v[q + 1];
+    }
+  }
+}
+
+/// A warp for each token: quantiles [9][P] of the patch after it. A lane takes each 32nd step. What
+/// is infinite becomes the lowest or highest finite value of its level in the patch.
+__global__ void quantiles(const LiveCall* call, SeriesArrays a, const float* raw, float* y) {
+  begin_kernel();
+  const auto row =
+      static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
+  if (row >= call->rows) return;
+  const Token t = token_of(*call, row);
+  const std::int64_t p = first_patch_of(t.s, t.variate) + t.patch() + 1;
+  const float loc = static_cast<const float*>(a.loc)[p];
+  const float scale = static_cast<const float*>(a.scale)[p];
+  const float* const bounds =
+      static_cast<const float*>(a.bounds) + std::int64_t{2} * (t.s.lane + t.variate);
+  const float lowest = bounds[0];
+  const float highest = bounds[1];
+  const std::int64_t at = std::int64_t{row} * kQuantiles * a.patch;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float low[kQuantiles];
+  float high[kQuantiles];
+#pragma unroll
+  for (int q = 0; q < kQuantiles; ++q) {
+    low[q] = INFINITY;
+    high[q] = -INFINITY;
+  }
+  bool finite = true;
+  const auto values = [&](std::int32_t i, float(&v)[kQuantiles]) {
+#pragma unroll
+    for (int q = 0; q < kQuantiles; ++q) v[q] = raw[at + std::int64_t{q} * a.patch + i];
+#pragma unroll
+    for (int q = 0; q < kQuantiles; ++q) v[q] = sinhf(v[q]) * scale + loc;
+  };
+  const auto finish = [&](std::int32_t i, float(&v)[kQuantiles]) {
+#pragma unroll
+    for (int q = 0; q < kQuantiles; ++q) {
+      if (isinf(v[q])) v[q] = v[q] > 0 ? high[q] : low[q];
+      v[q] = v[q] < lowest ? lowest : v[q];  // NaN stays NaN
+      v[q] = v[q] > highest ? highest : v[q];
+    }
+    sort_knots(v);
+#pragma unroll
+    for (int q = 0; q < kQuantiles; ++q) y[at + std::int64_t{q} * a.patch + i] = v[q];
+  };
+  const bool once = a.patch <= 32;  // then a lane keeps its step
+  float kept[kQuantiles] = {};
+  for (std::int32_t i = lane; i < a.patch; i += 32) {
+    values(i, kept);
+#pragma unroll
+    for (int q = 0; q < kQuantiles; ++q) {
+      finite = finite && !isinf(kept[q]);
+      if (!isfinite(kept[q])) continue;
+      low[q] = fminf(low[q], kept[q]);
+      high[q] = fmaxf(high[q], kept[q]);
+    }
+  }
+  if (__any_sync(~0U, !finite)) {
+#pragma unroll
+    for (int q = 0; q < kQuantiles; ++q) {
+      low[q] = -highest_of_lanes(-low[q]);
+      high[q] = highest_of_lanes(high[q]);
+    }
+  }
+  for (std::int32_t i = lane; i < a.patch; i += 32) {
+    if (!once) values(i, kept);
+    finish(i, kept);
+  }
+}
+
+/// One step of a token's patch, if it was asked for.
+struct StepOf {
+  double knots[kQuantiles];
+  double loc, scale;
+  std::int32_t step;
+  bool there;
+
+  __device__ StepOf(const Token& t, const SeriesArrays& a, const float* quantiles, std::int64_t row,
+                    std::int32_t i) {
+    const std::int32_t p = t.patch() + 1;
+    step = (p - t.s.context) * a.patch + i;
+    there = step < t.s.horizon;
+    const std::int64_t at = first_patch_of(t.s, t.variate) + p;
+    loc = static_cast<double>(static_cast<const float*>(a.loc)[at]);
+    scale = static_cast<double>(static_cast<const float*>(a.scale)[at]);
+#pragma unroll
+    for (int q = 0; q < kQuantiles; ++q) {
+      knots[q] = static_cast<double>(quantiles[(row * kQuantiles + q) * a.patch + i]);
+    }
+  }
+};
+
+/// A warp for each token.
+__global__ void knot_statistics(const LiveCall* call, SeriesArrays a, const float* quantiles,
+                                KnotOutputs to) {
+  begin_kernel();
+  const auto row =
+      static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
+  if (row >= call->rows) return;
+  const Token t = token_of(*call, row);
+  for (std::int32_t i = threadIdx.x % 32; i < a.patch; i += 32) {
+    const StepOf of(t, a, quantiles, row, i);
+    if (!of.there) break;
+    const KnotStep step{t.s, t.variate, of.step, of.loc, of.scale, of.knots};
+    step.put_statistics(to);
+  }
+}
+
+/// A thread block for each token and step, a thread for each trajectory.
+__global__ void knot_draws(const LiveCall* call, SeriesArrays a, const float* quantiles,
+                           KnotOutputs to) {
+  begin_kernel();
+  const auto row = static_cast<std::int32_t>(blockIdx.x);
+  if (row >= call->rows) return;
+  const Token t = token_of(*call, row);
+  const StepOf of(t, a, quantiles, row, static_cast<std::int32_t>(blockIdx.y));
+  if (!of.there) return;
+  const KnotStep step{t.s, t.variate, of.step, of.loc, of.scale, of.knots};
+  const std::int32_t draws = step.draws(to);
+  for (auto n = static_cast<std::int32_t>(threadIdx.x); n < draws;
+       n += static_cast<std::int32_t>(blockDim.x)) {
+    step.put_draw(to, n);
+  }
+}
+
+/// A warp for each token: the median of targets becomes what was observed.
+__global__ void feed_back(const LiveCall* call, SeriesArrays a, const float* quantiles) {
+  begin_kernel();
+  const auto row =
+      static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
+  if (row >= call->rows) return;
+  const Token t = token_of(*call, row);
+  if (t.variate >= t.s.targets) return;
+  const std::int64_t to = (first_patch_of(t.s, t.variate) + t.patch() + 1) * a.patch;
+  const float* const median =
+      quantiles + (std::int64_t{row} * kQuantiles + kQuantiles / 2) * a.patch;
+  for (std::int32_t i = threadIdx.x % 32; i < a.patch; i += 32) {
+    static_cast<float*>(a.values)[to + i] = median[i];
+    a.mask[to + i] = 1;
+  }
+}
+
+dim3 rows_grid(const Call& call) { return dim3(ceil_div(call.rows, kWarps)); }
+constexpr unsigned kRowThreads = 32 * kWarps;
+
+}  // namespace
+
+void inputs2(const Call& call, const SeriesArrays& a, bool first, void* z, bool bf16,
+             const Stream& s) {
+  const dim3 grid(static_cast<unsigned>(call.lanes));
+  const std::int32_t width = 2 * a.patch;
+  if (bf16) {
+    launch(form_inputs<__nv_bfloat16>, grid, dim3(kThreads), 0, s, call.live, a, first,
+           static_cast<__nv_bfloat16*>(z), padded_bf16(width));
+  } else {
+    launch(form_inputs<float>, grid, dim3(kThreads), 0, s, call.live, a, first,
+           static_cast<float*>(z), width);
+  }
+}
+
+void quantiles2(const Call& call, const SeriesArrays& a, const float* raw, float* y,
+                const Stream& s) {
+  launch(quantiles, rows_grid(call), dim3(kRowThreads), 0, s, call.live, a, raw, y);
+}
+
+void knot_results2(const Call& call, const SeriesArrays& a, const float* quantiles,
+                   const KnotOutputs& to, const Stream& s) {
+  if (to.exact != nullptr || to.parameters != nullptr) {
+    launch(knot_statistics, rows_grid(call), dim3(kRowThreads), 0, s, call.live, a, quantiles, to);
+  }
+  if (to.kept != nullptr) {
+    const dim3 grid(static_cast<unsigned>(call.rows), static_cast<unsigned>(a.patch));
+    launch(knot_draws, grid, dim3(128), 0, s, call.live, a, quantiles, to);
+  }
+}
+
+void feed_back2(const Call& call, const SeriesArrays& a, const float* quantiles, const Stream& s) {
+  launch(feed_back, rows_grid(call), dim3(kRowThreads), 0, s, call.live, a, quantiles);
+}
+
+}  // namespace toto::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is formed of the quantiles of one step (Ops2::knot_results), on the host and on a device.
+#pragma once
+
+#include "backend/ops2.h"
+#include "core/draw.h"
+#include "statistics/knots.h"
+
+namespace toto {
+
+/// One step of one lane of a batch.
+struct KnotStep {
+  const CallSlice& s;
+  std::int32_t variate;
+  std::int32_t step;  // of the forecast
+  double loc, scale;  // of its patch
+  Knots knots;
+
+  [[nodiscard]] TOTO_HOST_DEVICE std::int64_t cell(const KnotOutputs& to) const {
+    return (std::int64_t{s.lane} + variate) * to.steps + step;
+  }
+
+  TOTO_HOST_DEVICE void put_statistics(const KnotOutputs& to) const {
+    if (to.exact != nullptr) {
+      float* const out = to.exact + cell(to) * (2 + std::int64_t{to.levels.max});
+      out[0] = static_cast<float>(knot_mean(knots, s.exponential_tails));
+      out[1] = static_cast<float>(sqrt(knot_variance(knots, s.exponential_tails)));
+      for (std::int32_t i = 0; i < s.level_count; ++i) {
+        const double level = to.levels.values[s.level_first + i];
+        out[2 + i] = static_cast<float>(knot_quantile(knots, level, s.exponential_tails));
+      }
+    }
+    if (to.parameters != nullptr) {
+      float* const out = to.parameters + cell(to) * 2;
+      out[0] = static_cast<float>(loc);
+      out[1] = static_cast<float>(scale);
+    }
+  }
+
+  /// Trajectory n.
+  TOTO_HOST_DEVICE void put_draw(const KnotOutputs& to, std::int32_t n) const {
+    float* const out = to.kept + cell(to) * to.trajectories + n;
+    if (to.mean) {
+      *out = static_cast<float>(knot_mean(knots, s.exponential_tails));
+      return;
+    }
+    const DrawAddress address{s.key, static_cast<std::uint32_t>(variate),
+                              static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(step)};
+    const double level = quantile_level(draw_words(s.seed, address));
+    *out = static_cast<float>(knot_quantile(knots, level, s.exponential_tails));
+  }
+  /// How many of those there are.
+  [[nodiscard]] TOTO_HOST_DEVICE std::int32_t draws(const KnotOutputs& to) const {
+    if (to.kept == nullptr || s.trajectories == 0) return 0;
+    return to.mean ? 1 : s.trajectories;
+  }
+};
+
+}  // namespace toto

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coherent paths: the steps of a patch are drawn together, and nothing else changes.
+#include "support/paths.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "statistics/mixture.h"
+#include "support/requests.h"
+#include "support/seasonal_series.h"
+#include "support/small_model.h"
+#include "toto/forecast.hpp"
+
+namespace toto {
+namespace {
+
+using test::OwnedSeries;
+
+constexpr std::size_t kPatch = 32;
+
+Model nano(const LoadOptions& load = {}) {
+  return Model::load({.model = test::source_path("models/toto-nano")}, load);
+}
+
+OwnedSeries walk(std::size_t which, std::size_t steps = 512, std::size_t variates = 1) {
+  OwnedSeries s;
+  s.id = "walk-" + std::to_string(which);
+  s.variates = variates;
+  for (std::size_t v = 0; v < variates; ++v) {
+    test::MadeNoise source(1000 * which + v);
+    double level = 1000;
+    for (std::size_t t = 0; t < steps; ++t) {
+      level += source.normal();
+      s.values.push_back(static_cast<float>(level));
+    }
+  }
+  return s;
+}
+
+OwnedSeries noise(std::size_t which, std::size_t steps = 512) {
+  OwnedSeries s;
+  s.id = "noise-" + std::to_string(which);
+  test::MadeNoise source(which);
+  for (std::size_t t = 0; t < steps; ++t) s.values.push_back(static_cast<float>(source.normal()));
+  return s;
+}
+
+ForecastOptions drawn(std::size_t horizon, std::size_t samples, Paths paths = Paths::coherent) {
+  ForecastOptions options;
+  options.horizon = horizon;
+  options.num_samples = samples;
+  options.paths = paths;
+  options.keep_samples = true;
+  options.keep_parameters = true;
+  return options;
+}
+
+std::vector<Forecast> all(Forecaster& forecaster, const std::vector<OwnedSeries>& owned,
+                          const ForecastOptions& options) {
+  std::vector<Series> series;
+  for (const OwnedSeries& one : owned) series.push_back(one.view());
+  return forecaster.forecast(series, options);
+}
+
+Forecast one(Forecaster& forecaster, const OwnedSeries& owned, const ForecastOptions& options) {
+  return all(forecaster, {owned}, options).front();
+}
+
+/// Correlation of steps t and t + 1 over the trajectories.
+double neighbours(const Forecast& f, std::size_t t) {
+  double sum[2] = {}, squares[2] = {}, both = 0;
+  for (std::size_t n = 0; n < f.num_samples; ++n) {
+    const double a = f.samples[n * f.horizon + t], b = f.samples[n * f.horizon + t + 1];
+    sum[0] += a;
+    sum[1] += b;
+    squares[0] += a * a;
+    squares[1] += b * b;
+    both += a * b;
+  }
+  const auto n = static_cast<double>(f.num_samples);
+  const auto spread = [&](int i) { return squares[i] / n - sum[i] / n * (sum[i] / n); };
+  return (both / n - sum[0] / n * (sum[1] / n)) / std::sqrt(spread(0) * spread(1));
+}
+
+double mean_neighbours(const Forecast& f) {
+  double sum = 0;
+  for (std::size_t t = 0; t + 1 < kPatch; ++t) sum += neighbours(f, t);
+  return sum / (kPatch - 1);
+}
+
+TEST(CoherentPaths, StepsGoTogetherWhereTheContextSaysSo) {
+  Forecaster forecaster(nano());
+  ForecastOptions options = drawn(kPatch, 1024);
+  EXPECT_GT(mean_neighbours(one(forecaster, walk(1), options)), 0.8);
+  EXPECT_LT(mean_neighbours(one(forecaster, noise(1), options)), 0.25);
+  options.paths = Paths::independent;
+  EXPECT_LT(std::abs(mean_neighbours(one(forecaster, walk(1), options))), 0.05);
+}
+
+/// Largest distance of the distribution of the samples at step t from the mixture's, times sqrt(n).
+double kolmogorov(const Forecast& f, std::size_t t) {
+  const std::size_t k = f.parameters.components;
+  const auto cut = [&](const std::vector<double>& all) { return std::span(all).subspan(t * k, k); };
+  Mixture mixture(k);
+  const Parameters& p = f.parameters;
+  mixture.assign(cut(p.df), cut(p.loc), cut(p.scale), cut(p.probability));
+  std::vector<double> found;
+  for (std::size_t n = 0; n < f.num_samples; ++n) {
+    found.push_back((f.samples[n * f.horizon + t] - p.affine_loc[t]) / p.affine_scale[t]);
+  }
+  std::ranges::sort(found);
+  double distance = 0;
+  const auto n = static_cast<double>(found.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double at = mixture.cdf(found[i]);
+    distance = std::max({distance, std::abs(at - static_cast<double>(i) / n),
+                         std::abs(at - static_cast<double>(i + 1) / n)});
+  }
+  return distance * std::sqrt(n);
+}
+
+TEST(CoherentPaths, TheFirstPatchKeepsItsDistribution) {
+  Forecaster forecaster(nano());
+  const std::vector<OwnedSeries> series = {walk(1), noise(2)};
+  for (const OwnedSeries& own : series) {
+    ForecastOptions options = drawn(kPatch, 8192);
+    options.guards.clamp = 0;
+    options.quantiles_from = QuantilesFrom::samples;
+    const Forecast found = one(forecaster, own, options);
+    double largest = 0;
+    for (std::size_t t = 0; t < kPatch; ++t) largest = std::max(largest, kolmogorov(found, t));
+    RecordProperty("kolmogorov_" + own.id, std::to_string(largest));
+    EXPECT_LT(largest, 2.1) << own.id;  // of 32 steps at the 1 % level
+    EXPECT_GT(largest, 0.5) << "nothing was measured";
+  }
+}
+
+TEST(CoherentPaths, ExactStepsAreThoseOfIndependentPaths) {
+  Forecaster forecaster(nano());
+  const Forecast a = one(forecaster, walk(3), drawn(96, 16));
+  const Forecast b = one(forecaster, walk(3), drawn(96, 16, Paths::independent));
+  ASSERT_EQ(a.exact_steps, kPatch);
+  for (std::size_t level = 0; level < a.levels.size(); ++level) {
+    for (std::size_t t = 0; t < kPatch; ++t) {
+      EXPECT_EQ(a.quantiles[level * 96 + t], b.quantiles[level * 96 + t]);
+    }
+  }
+  EXPECT_NE(a.samples, b.samples);
+}
+
+/// The samples of each of them, alone and as `found` has them, are the same bits.
+void expect_same(const std::vector<Forecast>& found, const std::vector<Forecast>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(test::bits_of(found[i].samples), test::bits_of(expected[i].samples)) << i;
+    EXPECT_EQ(test::bits_of(found[i].quantiles), test::bits_of(expected[i].quantiles)) << i;
+  }
+}
+
+TEST(CoherentPaths, BatchThreadsMemoryAndOrderChangeNoBit) {
+  std::vector<OwnedSeries> series;
+  for (std::size_t i = 0; i < 5; ++i) series.push_back(walk(i, 100 + 61 * i, 1 + i % 2));
+  series[2].mask.assign(series[2].values.size(), 1);
+  for (std::size_t t = 40; t < 90; ++t) series[2].mask[t] = 0;
+  const ForecastOptions options = drawn(70, 40);
+  Forecaster forecaster(nano());
+  const std::vector<Forecast> together = all(forecaster, series, options);
+  std::vector<Forecast> alone;
+  for (const OwnedSeries& own : series) alone.push_back(one(forecaster, own, options));
+  expect_same(alone, together);
+
+  Forecaster single(nano({.threads = 1}));
+  expect_same(all(single, series, options), together);
+  Forecaster small(nano(), {.memory_limit = std::uint64_t{12} << 20});
+  expect_same(all(small, series, options), together);
+  std::vector<OwnedSeries> turned(series.rbegin(), series.rend());
+  std::vector<Forecast> back = all(forecaster, turned, options);
+  std::ranges::reverse(back);
+  expect_same(back, together);
+}
+
+TEST(CoherentPaths, MoreSamplesChangeNoneOfTheFewer) {
+  Forecaster forecaster(nano());
+  const Forecast few = one(forecaster, walk(7), drawn(80, 24));
+  const Forecast many = one(forecaster, walk(7), drawn(80, 100));
+  for (std::size_t i = 0; i < few.samples.size(); ++i) EXPECT_EQ(few.samples[i], many.samples[i]);
+}
+
+TEST(CoherentPaths, TheReferenceAgrees) {
+  Forecaster fast(nano());
+  Forecaster oracle(nano({.precision = Precision::float64}));
+  ForecastOptions options = drawn(64, 8);
+  const OwnedSeries series = walk(5, 300);
+  const Forecast a = one(fast, series, options), b = one(oracle, series, options);
+  for (std::size_t i = 0; i < a.samples.size(); ++i) {
+    EXPECT_NEAR(a.samples[i], b.samples[i], 0.02) << i;  // walks move by 1 a step
+  }
+}
+
+TEST(CoherentPaths, AModelWithoutThemRefuses) {
+  Forecaster forecaster(
+      Model::load({.model = test::source_path("tests/data/golden/toto2-tiny-uni")}));
+  try {
+    (void)one(forecaster, walk(1, 100), drawn(8, 4));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), "unsupported_paths");
+    EXPECT_EQ(error.status(), ExitStatus::usage);
+  }
+}
+
+}  // namespace
+}  // namespace toto

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trainer of the Toto 2.0 format: reproducible, resumable, what it hides, what it feeds on."""
+
+import json
+import pathlib
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from toto_nano.noise import Draw
+from toto_nano2 import batches, inference, pool, prepare, series, tensors, train
+from toto_nano2.model import Config, Toto2
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RECIPE = json.loads((ROOT / "training" / "recipes" / "tiny2.json").read_text())
+CPU = torch.device("cpu")
+
+
+def weights(model):
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(3)
+    made = Toto2(Config(**RECIPE["model"]))
+    for p in made.head.parameters():  # as they begin, forecasts are nearly flat
+        p.data *= 30
+    return made.eval()
+
+
+def test_two_runs_give_the_same_weights(tmp_path):
+    first, second = (weights(train.train(RECIPE, tmp_path / n, steps=5)) for n in "ab")
+    assert torch.equal(first, second)
+    other = weights(train.train({**RECIPE, "seed": 8}, tmp_path / "c", steps=5))
+    assert not torch.equal(first, other)
+
+
+def test_a_run_stops_by_the_clock_and_goes_on(tmp_path):
+    train.train(RECIPE, tmp_path / "a", seconds=1, total=1e4, workers=1)
+    info = json.loads((tmp_path / "a" / "state.json").read_text())
+    assert info["elapsed"] >= 1
+    again = train.Run(RECIPE, "cpu")
+    again.load(tmp_path / "a")
+    assert again.step == info["step"] and again.adam.count == info["adam_count"]
+    saved = tensors.load_checkpoint(tmp_path / "a")
+    assert torch.equal(weights(saved), weights(again.slow))
+    state = load_file(tmp_path / "a" / "state0.safetensors")
+    assert torch.equal(state["model.head.linear1.bias"], again.model.head.linear1.bias)
+    train.train(RECIPE, tmp_path / "b", seconds=1, total=1e4, resume=tmp_path / "a", workers=1)
+    assert json.loads((tmp_path / "b" / "state.json").read_text())["elapsed"] >= 2
+
+
+def test_loss_falls(tmp_path):
+    train.train({**RECIPE, "report_seconds": 0}, tmp_path, steps=30)
+    rows = (tmp_path / "curve.csv").read_text().splitlines()
+    column = rows[0].split(",").index("dev_short")
+    values = [float(r.split(",")[column]) for r in rows[1:]]
+    assert values[-1] < 0.9 * values[0]
+
+
+def test_the_rate_warms_up_stays_and_falls_to_zero():
+    rates = [train.schedule(p, 0.1, 0.5) for p in (0, 0.05, 0.2, 0.5, 0.75, 1.0)]
+    assert rates == pytest.approx([0.01, 0.51, 1, 1, 0.5, 0])
+
+
+def test_files_of_a_state_stay_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(train, "LARGEST_FILE", 200_000)
+    run = train.Run(RECIPE, "cpu")
+    run.save(tmp_path, {})
+    files = list(tmp_path.glob("state*.safetensors"))
+    assert len(files) > 3 and max(f.stat().st_size for f in files) < 220_000
+    before = weights(run.model)
+    run.model.head.linear1.weight.data.zero_()
+    run.load(tmp_path)
+    assert torch.equal(weights(run.model), before)
+
+
+def test_safetensors_are_what_the_library_reads(tmp_path):
+    parts = {"a": torch.randn(3, 4), "b": torch.tensor(2.5), "c": torch.randn(5).bfloat16()}
+    tensors.write(tmp_path / "ours", parts)
+    for name, t in load_file(tmp_path / "ours").items():
+        assert torch.equal(t, parts[name])
+    save_file(parts, tmp_path / "theirs", metadata={"format": "pt"})
+    for name, t in tensors.read(tmp_path / "theirs").items():
+        assert torch.equal(t, parts[name])
+
+
+def test_statistics_are_causal_and_know_gaps():
+    x = torch.tensor([[[1.0, 3, torch.nan, 5, 2, 2, 2, 2]]])
+    loc, scale, n = prepare.statistics(x, ~x.isnan(), 4)
+    assert loc.flatten().tolist() == pytest.approx([3, 2.4285715])
+    assert scale.flatten().tolist() == pytest.approx([2, 1.272418])
+    assert n.flatten().tolist() == [3, 7]
+
+
+def test_a_hidden_span_is_seen_by_nobody(model):
+    """Changing what a span hides changes targets only, of the tokens that precede its patches."""
+    torch.manual_seed(1)
+    x = torch.randn(2, 1, 8 * 32).cumsum(-1)
+    span = torch.zeros(2, 8, dtype=torch.long)
+    span[:, 4:6] = 1
+    other = x.clone()
+    other[..., 4 * 32 : 6 * 32] += 100
+    one, two = (prepare.prepare(y, span, 32) for y in (x, other))
+    with torch.no_grad():
+        a, b = (model(p.inputs, p.time_mask, p.variate_mask) for p in (one, two))
+    assert torch.equal(a, b)
+    assert not torch.equal(one.target[:, :, 3:5], two.target[:, :, 3:5])
+    assert torch.equal(one.target[:, :, :3], two.target[:, :, :3])
+
+
+def test_a_span_is_forecast_as_the_engine_would(model):
+    """The numbers of a hidden span equal those of a forecast from where it begins."""
+    torch.manual_seed(2)
+    x = torch.randn(1, 2, 10 * 32).cumsum(-1)
+    span = torch.zeros(1, 10, dtype=torch.long)
+    span[:, 6:9] = 5
+    p = prepare.prepare(x, span, 32)
+    with torch.no_grad():
+        raw = model(p.inputs, p.time_mask, p.variate_mask)[:, :, 5:8]
+    past = x[..., : 6 * 32]
+    ids = torch.zeros(1, 2, dtype=torch.long)
+    _, parts = inference.forecast(model, past, torch.ones_like(past).bool(), ids, 96)
+    torch.testing.assert_close(raw.permute(4, 0, 1, 2, 3), parts["raw"], rtol=0, atol=2e-5)
+
+
+def test_strangers_and_missing_patches_stay_apart(model):
+    torch.manual_seed(4)
+    x = torch.randn(1, 2, 6 * 32)
+    x[:, :, 64:96] = torch.nan
+    span = torch.zeros(1, 6, dtype=torch.long)
+
+    def first(x, strangers):
+        p = prepare.prepare(x, span, 32, strangers)
+        with torch.no_grad():
+            return model(p.inputs, p.time_mask, p.variate_mask)[:, 0]
+
+    other = x.clone()
+    other[:, 1] *= -2
+    other[:, 1, :32] += 1
+    apart, together = torch.tensor([[0, 1]]), torch.tensor([[0, 0]])
+    assert torch.equal(first(x, apart), first(other, apart))
+    assert not torch.equal(first(x, together), first(other, together))
+    p = prepare.prepare(x, span, 32, together)
+    assert not p.time_mask[0, 0, 4, 2] and p.time_mask[0, 0, 4, 1]
+
+
+@pytest.mark.parametrize("shape", batches.SHAPES, ids=lambda s: s.kind)
+def test_batches_are_whole(shape):
+    made = pool.Pool(1, 1e6, "cpu", 65536)
+    while not made.ready():
+        made.fill_here()
+    generator = torch.Generator().manual_seed(1)
+    r = batches.Random(generator, CPU)
+    r.shift = 5
+    p = batches.draw(made, shape, 1920, r)
+    assert p.inputs.isfinite().all() and p.target[p.counts].isfinite().all()
+    assert p.counts.float().mean() > 0.6
+    assert p.inputs.shape[:2].numel() * shape.patches == 1920
+    hidden = (p.inputs[..., 32:] == 1).all(-1).float().mean()
+    assert 0.1 < hidden < 0.6
+    assert p.target.abs().max() <= prepare.LARGEST
+
+
+@pytest.mark.parametrize("kind", series.LENGTHS)
+def test_series_are_finite_and_follow_from_their_seed(kind):
+    one, two, other = (series.chunk(s, kind, 40000) for s in (5, 5, 6))
+    assert torch.equal(one, two) and not torch.equal(one, other)
+    assert one.isfinite().all() and one.abs().max() < 1e4
+
+
+@pytest.mark.parametrize("family", [*series.COMMON, *series.RECURSIVE], ids=lambda f: f.__name__)
+def test_every_family_varies(family):
+    draw = Draw(torch.Generator().manual_seed(2))
+    y = family(draw, 16, 200)
+    assert y.shape == (16, 200) and y.isfinite().all()
+    assert (y.std(-1) > 0).float().mean() > 0.8

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a step trains on: rows from the pool, changed on the device, with gaps and hidden spans."""
+
+import dataclasses
+import math
+
+import torch
+
+from . import prepare
+
+
+@dataclasses.dataclass
+class Shape:
+    """`kind` of the pool, patches of a row, variates, share of the steps; spans up to `ahead`."""
+
+    kind: str
+    patches: int
+    variates: int
+    weight: float
+    ahead: int
+    apart: int  # largest number of seen patches between spans
+
+
+SHAPES = [
+    Shape("short", 16, 1, 0.31, 8, 12),
+    Shape("middle", 48, 1, 0.22, 16, 24),
+    Shape("long", 160, 1, 0.30, 32, 48),
+    Shape("group", 32, 4, 0.17, 12, 20),
+]
+LEAST_TOKENS = 1920  # steps have a multiple of this many tokens, whatever their shape
+
+
+class Random:
+    """Draws on the device; `shift` is the number of steps by which rows begin late."""
+
+    def __init__(self, generator, device):
+        self.generator, self.device, self.shift = generator, device, 0
+
+    def uniform(self, *shape):
+        return torch.rand(*shape, generator=self.generator, device=self.device)
+
+    def log_uniform(self, low, high, *shape):
+        return torch.exp(math.log(low) + (math.log(high) - math.log(low)) * self.uniform(*shape))
+
+    def chance(self, p, *shape):
+        return self.uniform(*shape) < p
+
+
+def spans(r: Random, rows, patches, ahead, apart):
+    """(rows, patches): 0 where seen, else the number of the hidden span."""
+    count = patches // 2 + 1
+    gap = r.log_uniform(1, apart + 1, rows, count).floor()
+    length = r.log_uniform(1, ahead + 1, rows, count).floor()
+    ends = torch.stack((gap, length), -1).flatten(1).cumsum(-1)
+    place = torch.arange(patches, device=r.device, dtype=ends.dtype).expand(rows, patches)
+    index = torch.searchsorted(ends, place.contiguous(), right=True)
+    return torch.where(index % 2 == 1, index, 0)
+
+
+def mixed(r: Random, x, other):
+    """Some series become the sum of two."""
+    def unit(y):
+        y = y - y.mean(-1, keepdim=True)
+        return y / (y.std(-1, keepdim=True) + 1e-6)
+
+    share = r.log_uniform(0.05, 1, *x.shape[:2], 1)
+    return torch.where(r.chance(0.12, *x.shape[:2], 1), unit(x) + share * unit(other), x)
+
+
+def censored(r: Random, x):
+    """Readings that stop at a wall, or come on a coarse grid."""
+    shape = (*x.shape[:2], 1)
+    spread, mean = x.std(-1, keepdim=True), x.mean(-1, keepdim=True)
+    wall = mean + (0.3 + 1.7 * r.uniform(*shape)) * spread
+    x = torch.where(r.chance(0.03, *shape), torch.minimum(x, wall), x)
+    grid = spread * r.log_uniform(0.03, 1, *shape) + 1e-6
+    return torch.where(r.chance(0.06, *shape), torch.round(x / grid) * grid, x)
+
+
+def forget(r: Random, x, patch):
+    """NaN where nothing is observed: before the history begins, in gaps, at random points."""
+    b, v, t = x.shape
+    step = torch.arange(t, device=r.device)
+    begin = (r.uniform(b, 1, 1) * patch).floor() * r.chance(0.75, b, 1, 1)
+    late = (r.uniform(b, v, 1) * 0.7 * t).floor() * r.chance(0.06, b, v, 1)
+    lost = step < torch.maximum(begin, late)
+    rate = r.log_uniform(0.005, 0.5, b, v, 1)
+    lost |= r.chance(rate, b, v, t) & r.chance(0.05, b, v, 1)
+    if r.device.type != "cpu" or b < 4096:
+        gap = r.chance(1 / r.log_uniform(50, 2.0 * t, b, v, 1), b, v, t)
+        last = torch.where(gap, step, -(10**6)).cummax(-1).values
+        lost |= (step - last < r.log_uniform(1, t / 6, b, v, 1)) & r.chance(0.1, b, v, 1)
+    return x.masked_fill(lost, torch.nan)
+
+
+def one_patch(r: Random, x, hidden, ahead, patch):
+    """Some histories are shorter than a patch: as the format wants it, the zeros that fill the
+    patch count as observed, and all that follows is to be forecast."""
+    rows, _, t = x.shape
+    few = r.chance(0.1, rows, 1, 1)
+    step = torch.arange(t, device=r.device)
+    begin = patch - (3 + r.uniform(rows, 1, 1) * (patch - 3)).floor()
+    filled = torch.where((step < begin) | ((step < patch) & x.isnan()), 0.0, x)
+    filled = filled.masked_fill(step >= (1 + ahead) * patch, torch.nan)
+    number = torch.arange(hidden.shape[1], device=r.device)
+    alone = ((number >= 1) & (number <= ahead)).long()
+    return torch.where(few, filled, x), torch.where(few[:, 0], alone, hidden)
+
+
+def draw(pool, shape: Shape, tokens, r: Random, patch=32) -> prepare.Prepared:
+    rows = tokens // (shape.patches * shape.variates)
+    ring = pool.rings[shape.kind]
+    x = ring.sample(rows, r.generator)[..., : shape.patches * patch]
+    if shape.variates == 1:
+        x = mixed(r, x, x.roll(1, 0))
+    x = torch.where(r.chance(0.12, rows, shape.variates, 1), -x, x)
+    x = censored(r, x)[..., : x.shape[-1] - r.shift]  # later: other steps share a patch
+    x = torch.nn.functional.pad(x, (r.shift, 0), value=torch.nan)
+    x = forget(r, x, patch)
+    hidden = spans(r, rows, shape.patches, shape.ahead, shape.apart)
+    if shape.kind == "short":
+        x, hidden = one_patch(r, x, hidden, shape.ahead, patch)
+    strangers = None
+    if shape.variates > 1:
+        alone = torch.arange(shape.variates, device=r.device).expand(rows, -1)
+        strangers = torch.where(r.chance(0.2, rows, 1), alone, 0)
+    return prepare.prepare(x, hidden, patch, strangers)

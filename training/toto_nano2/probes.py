@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Skill probes: series whose best forecast is known, and how far a model is from it.
+
+    training/probe --toto build/release/toto --model models/toto-nano --model models/NAME
+
+The figure is the mean absolute error of the median relative to that of the oracle, which knows the
+process and not its noise; for rare demand, of the mean of nine quantiles relative to the true mean.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+
+import numpy as np
+import pandas as pd
+
+from toto_nano import engine, evaluate, scores
+
+MIDDLE = scores.MEDIAN
+
+
+@dataclasses.dataclass
+class Probe:
+    """Looks like a Series to the drive through `toto`."""
+
+    name: str
+    values: np.ndarray  # context and future
+    oracle: np.ndarray  # what should be said of the future
+    context: int
+    season: int = 1
+    start: str = "2020-01-01"
+
+    @property
+    def horizon(self):
+        return len(self.oracle)
+
+    def times(self):
+        return pd.date_range(self.start, periods=len(self.values), freq="h")
+
+    def window(self):
+        return scores.Window(f"{self.name}", self, self.context)
+
+
+def probe(name, signal, noise, rng, context, horizon):
+    y = signal + noise * rng.standard_normal(len(signal))
+    return Probe(name, y[: context + horizon], signal[context : context + horizon], context)
+
+
+def cycles(rng):
+    for i in range(24):
+        period = int(rng.choice([48, 60, 96, 144, 168, 288, 336]))
+        horizon = int(rng.choice([48, 96]))
+        context = int(period * rng.integers(4, 12))
+        table = rng.standard_normal(period) if i % 2 else rng.standard_normal(8)[rng.integers(0, 8, period).cumsum() % 8]
+        t = np.arange(context + horizon)
+        yield probe(f"cycles/{i}", table[t % period], 0.05, rng, context, horizon)
+
+
+def spikes(rng):
+    for i in range(24):
+        every = int(rng.choice([24, 60]))
+        context = every * int(rng.integers(8, 20)) + int(rng.integers(0, every))
+        t = np.arange(context + 48)
+        signal = 5.0 * ((t + rng.integers(0, every)) % every == 0)
+        yield probe(f"spikes/{i}", signal, 0.1, rng, context, 48)
+
+
+def growth(rng):
+    for i in range(24):
+        context, horizon = int(rng.integers(48, 160)), 18
+        t = np.arange(context + horizon)
+        season = 1 + 0.2 * rng.standard_normal(12)[t % 12]
+        level = np.exp(rng.uniform(0.008, 0.02) * t)
+        signal = 100 * level * season
+        y = signal * np.exp(0.02 * rng.standard_normal(len(t)))
+        yield Probe(f"growth/{i}", y, signal[context:], context)
+
+
+def shifts(rng):
+    for i in range(24):
+        context, horizon = 200, 24
+        signal = np.where(np.arange(context + horizon) >= context - 8, rng.choice([-8, 8]), 0.0)
+        yield probe(f"shift 8 steps ago/{i}", signal + 20, 1.0, rng, context, horizon)
+
+
+def rare(rng):
+    for i in range(24):
+        context, horizon = 300, 60
+        rate = rng.uniform(0.03, 0.2)
+        y = (rng.random(context + horizon) < rate) * (1.0 + rng.poisson(3, context + horizon))
+        yield Probe(f"rare/{i}", y, np.full(horizon, rate * 4), context)
+
+
+def walks(rng):
+    for i in range(40):
+        y = 100 + rng.standard_normal(512 + 96).cumsum()
+        yield Probe(f"walk/{i}", y, np.full(96, y[511]), 512)
+
+
+def noise(rng):
+    for i in range(24):
+        yield probe(f"noise/{i}", np.zeros(400), 1.0, rng, 300, 64)
+
+
+GROUPS = {"cycles of 48 to 336": cycles, "spikes every 24 or 60": spikes, "growth": growth,
+          "shift 8 steps ago": shifts, "rare demand": rare, "walks": walks, "noise": noise}  # fmt: skip
+
+
+def judge(probes, quantiles):
+    if probes[0].name.startswith("rare"):
+        means = [q[:, scores.DECILES].mean() for q in quantiles]
+        return np.sum(means) / np.sum([p.oracle.mean() for p in probes])
+    ratios = []
+    for p, q in zip(probes, quantiles):
+        truth = p.values[p.context :]
+        ratios.append(np.abs(truth - q[:, MIDDLE]).mean() / np.abs(truth - p.oracle).mean())
+    return scores.geometric_mean(ratios)
+
+
+def covered(probes, quantiles, first=0):
+    low, high = scores.INTERVALS[80]
+    inside = [((q[:, low] <= p.values[p.context :]) & (p.values[p.context :] <= q[:, high]))[first:]
+              for p, q in zip(probes, quantiles)]  # fmt: skip
+    return float(np.mean(np.concatenate(inside)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--toto", type=pathlib.Path, required=True)
+    parser.add_argument("--model", type=pathlib.Path, action="append", required=True)
+    parser.add_argument("--report", type=pathlib.Path)
+    args = parser.parse_args()
+    rows = {}
+    for name, make in GROUPS.items():
+        probes = list(make(np.random.default_rng(5)))
+        windows = [p.window() for p in probes]
+        rows[name] = {}
+        for model in args.model:
+            quantiles = engine.by_toto(args.toto, model, windows, 256)
+            rows[name][model.name] = judge(probes, quantiles)
+            rows[name][f"{model.name}, in 80 %"] = covered(probes, quantiles)
+            if name == "walks":
+                rows[name][f"{model.name}, beyond step 32"] = covered(probes, quantiles, 32)
+    table = pd.DataFrame(rows).T
+    table.index.name = "probe"
+    text = evaluate.markdown(table) + "\n"
+    print(text)
+    if args.report:
+        args.report.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chunks of series for the pool: the mixture of families, the accidents, related variates."""
+
+import torch
+
+from toto_nano import curves, synthetic
+from toto_nano.noise import Draw, by_kind, unit
+
+from . import cycles, events, growth
+
+POINTS = 655360  # of one chunk
+LENGTHS = {"long": 5120, "middle": 1536, "short": 512, "group": 1024}
+VARIATES = 4
+
+COMMON = {
+    curves.curve: 34, cycles.clean: 11, cycles.noisy: 7, cycles.spikes: 4, cycles.local_waves: 3,
+    growth.growing: 6, growth.lines: 6, growth.stepping: 5, growth.outliers: 2.5, growth.changing: 2,
+    growth.integrated: 5, events.rare_demand: 4, events.dense_counts: 3, events.counters: 1.5,
+    events.bounded: 3, events.telemetry: 3.5, events.jumps: 2.5, events.plain_walk: 3.5,
+    events.flat_noise: 1,
+}  # fmt: skip
+RECURSIVE = {growth.smoothing: 14}  # slow for long series: a step at a time
+
+
+def accidents(draw, y):
+    for change, p in synthetic.ACCIDENTS:
+        y = synthetic.at_random(draw, y, p * 0.6, change)
+    return y
+
+
+def mixture(draw: Draw, n: int, t: int):
+    # A step at a time is slow for long series, and on a GPU for any but very many.
+    slow = t > 1024 or (draw.device.type != "cpu" and t > 600)
+    kinds = COMMON if slow else COMMON | RECURSIVE
+    if t <= 600:  # short series are business figures more often than signals
+        kinds = kinds | {growth.growing: 10, growth.lines: 11, curves.curve: 26}
+    y = by_kind(draw, n, t, kinds)
+    y = y.nan_to_num(0, 0, 0)
+    rows = draw.chance(n, 0.75)[:, 0].nonzero()[:, 0]
+    y[rows] = accidents(draw, y[rows])
+    rows = draw.chance(n, 0.1)[:, 0].nonzero()[:, 0]  # whole numbers
+    if len(rows):
+        y[rows] = (unit(y[rows]) * draw.log_uniform(len(rows), 1, 50)).round()
+    return y.nan_to_num(0, 0, 0)
+
+
+def in_small_range(draw, y):
+    """Unit deviation, some level: enough for a scaler that knows no units."""
+    y = unit(y)
+    lowest = y.min(-1, keepdim=True).values
+    shift = torch.where(draw.chance(len(y), 0.5), -lowest, draw.normal(len(y)) * draw.log_uniform(len(y), 0.1, 30))
+    return y + shift
+
+
+def chunk(seed: int, kind: str, points: int = POINTS, device="cpu"):
+    """(rows, T), or (rows, V, T) for groups; a function of its arguments alone."""
+    generator = torch.Generator(device)
+    generator.manual_seed(seed)
+    draw = Draw(generator)
+    t = LENGTHS[kind]
+    if kind == "group":
+        b = max(1, points // (VARIATES * t))
+        y = synthetic.related(draw, b, VARIATES, t, mixture, (0.3, 0.25)).view(b * VARIATES, t)
+        return in_small_range(draw, y).view(b, VARIATES, t)
+    return in_small_range(draw, mixture(draw, max(1, points // t), t))

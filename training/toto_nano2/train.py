@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a model in the format of Toto 2.0 on synthetic series.
+
+    training/train2 training/recipes/nano2.json --out RUN --steps 2000
+    training/train2 training/recipes/nano2.json --out RUN --seconds 560 --total 1120
+
+With --steps the learning rate follows the step and the same recipe gives the same weights. With
+--seconds it follows the clock: a run stops by itself, and one that is resumed goes on where the
+schedule of --total seconds stood.
+"""
+
+import argparse
+import copy
+import json
+import pathlib
+import time
+
+import torch
+
+from toto_nano.train import append_csv
+
+from . import optimizer, tensors
+from .batches import LEAST_TOKENS, SHAPES, Random, draw
+from .model import Config, Parts, Toto2, read
+from .pool import Pool
+
+LEVELS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+LARGEST_FILE = 15_000_000  # bytes of one file of a state
+
+
+def read_and_judge(x, target, counts, eps, *weights):
+    """Pinball loss in arcsinh space summed over the nine levels, mean over a patch: (T,).
+
+    x (T, D); target and counts (T, P).
+    """
+    raw = read(x, eps, *weights).unflatten(-1, (-1, len(LEVELS)))
+    off = target[..., None] - raw
+    level = torch.tensor(LEVELS, device=x.device)
+    pinball = torch.maximum(level * off, (level - 1) * off).sum(-1)
+    return (pinball * counts).sum(-1) / counts.shape[-1]
+
+
+def pad_last(x):
+    """The last token of a row has nothing to predict."""
+    return torch.nn.functional.pad(x, (0, 0, 0, 1)).flatten(0, 2)
+
+
+class Losses:
+    def __init__(self, compiled):
+        self.parts = Parts(compiled)
+        self.judge = torch.compile(read_and_judge, dynamic=False) if compiled else read_and_judge
+
+    def tokens(self, model, p, dtype):
+        """Loss (B V, N) of every token and the share of its patch that counts."""
+        x = model.stream(p.inputs, p.time_mask, p.variate_mask, dtype, self.parts)
+        counts = pad_last(p.counts).to(torch.float32)
+        loss = self.judge(x, pad_last(p.target), counts, model.config.norm_eps, *model.head.weights())
+        n = p.inputs.shape[2]
+        return loss.view(-1, n), counts.mean(-1).view(-1, n)
+
+
+def weighted(loss, share, evenness):
+    """Mean over tokens. Quiet series count for more than their small errors would: a row is
+    divided by its own mean loss to the power `evenness`, if it is long enough to tell."""
+    amount = share.sum(-1)
+    mean = loss.detach().sum(-1) / amount.clamp(min=0.1)
+    weight = (mean.clamp(max=5) + 0.02) ** -evenness
+    typical = (weight * amount).sum() / amount.sum().clamp(min=1)
+    weight = torch.where(amount >= 10, weight / typical, 1.0).clamp(0.2, 5)
+    return (loss * weight[:, None]).sum() / share.sum().clamp(min=1)
+
+
+def schedule(progress, warmup, decay):
+    """Share of the learning rate: warm-up, constant, linear to zero over the last `decay`."""
+    return max(0.0, min(1.0, progress / warmup + 0.01, (1 - progress) / decay))
+
+
+class Run:
+    def __init__(self, recipe, device, compiled=False):
+        self.recipe, self.device = recipe, device
+        torch.manual_seed(recipe["seed"])
+        self.model = Toto2(Config(**recipe["model"])).to(device)
+        self.slow = copy.deepcopy(self.model).requires_grad_(False)
+        hidden, rest = optimizer.split(self.model)
+        self.muon = optimizer.Muon(hidden, recipe["weight_decay"])
+        self.adam = optimizer.Adam(rest)
+        self.amp = recipe["bfloat16"]
+        self.losses = Losses(compiled)
+        self.step, self.elapsed, self.usual = 0, 0.0, None
+
+    def train_on(self, prepared, rate):
+        r = self.recipe
+        dtype = torch.bfloat16 if self.amp else torch.float32
+        loss, share = self.losses.tokens(self.model, prepared, dtype)
+        total = weighted(loss, share, r["evenness"])
+        total.backward()
+        params = list(self.model.parameters())
+        for p in params:  # a batch of single variates leaves out what joins them
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+        grads = [p.grad for p in params]
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads)))
+        # Clipped at a multiple of what is usual: in unit scale the head's factor makes norms small.
+        usual = norm if self.usual is None else self.usual
+        factor = (r["clip"] * usual / norm).clamp(max=1).nan_to_num(0, 0, 0)
+        self.usual = usual.lerp((norm * factor).nan_to_num(0, 0, 0), 0.02)
+        torch._foreach_mul_(grads, factor)
+        for g in grads:
+            g.nan_to_num_(0, 0, 0)
+        self.adam.step(r["adam_lr"] * rate)
+        self.muon.step(r["muon_lr"] * rate, self.amp)
+        self.model.zero_grad(set_to_none=True)
+        self.step += 1
+        keep = min(r["ema"], self.step / (self.step + 10))
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.slow.parameters()), params, 1 - keep)
+        return (loss.detach().sum() / share.sum().clamp(min=1)), norm
+
+    def save(self, folder, info):
+        """Files of less than LARGEST_FILE bytes each; the averaged model also as a checkpoint."""
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = torch.bfloat16 if self.recipe["bfloat16"] else torch.float32
+        state = {f"model.{k}": v for k, v in self.model.state_dict().items()}
+        state |= {f"muon.{k}": v for k, v in self.muon.state().items()}
+        state |= {f"adam.{k}": v for k, v in self.adam.state().items()}
+        # A flat copy of the run: rounded to bfloat16 once per interruption where a run uses it.
+        parts, size = [{}], 0
+        for name, t in state.items():
+            t = t.to(torch.float32 if name.startswith("adam.v") else kept)
+            size += t.numel() * t.element_size()
+            if size > LARGEST_FILE:
+                parts.append({})
+                size = t.numel() * t.element_size()
+            parts[-1][name] = t
+        for i, part in enumerate(parts):
+            tensors.write(folder / f"state{i}.safetensors", part)
+        tensors.save_checkpoint(folder, self.slow.config, self.slow.state_dict(), kept)
+        info = {"step": self.step, "elapsed": self.elapsed, "adam_count": self.adam.count, **info}
+        (folder / "state.json").write_text(json.dumps(info))
+
+    def load(self, folder):
+        info = json.loads((folder / "state.json").read_text())
+        state = {}
+        for path in sorted(folder.glob("state*.safetensors")):
+            state |= tensors.read(path)
+        part = lambda k: {n.removeprefix(k): t for n, t in state.items() if n.startswith(k)}  # noqa: E731
+        self.model.load_state_dict({k: t.float() for k, t in part("model.").items()})
+        self.muon.load(part("muon."))
+        self.adam.load(part("adam."), info["adam_count"])
+        slow = tensors.load_checkpoint(folder)
+        self.slow.load_state_dict(slow.state_dict())
+        self.step, self.elapsed = info["step"], info["elapsed"]
+        return info
+
+
+@torch.no_grad()
+def development_loss(run, pool, r, tokens):
+    """Mean loss per point and level by shape, over series that training never sees."""
+    r.generator.manual_seed(1)
+    plain = Losses(False)
+    row = {}
+    for shape in SHAPES:
+        p = draw(pool, shape, tokens, r, run.model.config.patch_size)
+        loss, share = plain.tokens(run.slow, p, torch.float32)
+        row[f"dev_{shape.kind}"] = (loss.sum() / share.sum() / len(LEVELS)).item()
+    return row
+
+
+class Clock:
+    """How far a run is: by its steps, or by the seconds of all its parts."""
+
+    def __init__(self, run, steps, seconds, total, started):
+        self.run, self.steps, self.seconds, self.total = run, steps, seconds, total
+        self.started, self.before = started, run.elapsed
+
+    def tick(self):
+        self.run.elapsed = self.before + time.monotonic() - self.started
+
+    def progress(self):
+        return self.run.step / self.steps if self.steps else self.run.elapsed / self.total
+
+    def over(self):
+        if self.steps:
+            return self.run.step >= self.steps
+        return time.monotonic() - self.started >= self.seconds or self.run.elapsed >= self.total
+
+
+def pools(recipe, device, first_chunk, workers):
+    small = recipe["pool_points"] < 1e8
+    points = recipe["pool_points"]
+    chunk = 65536 if small else 655360
+    training = Pool(recipe["seed"] * 10**9 + first_chunk, points, device, chunk)
+    judged = Pool(10**15, 8e5 if small else 2e7, device, chunk)
+    while not judged.ready():
+        judged.fill_here()
+    if workers:
+        training.start(workers)
+    return training, judged
+
+
+def warm_up(run, batch):
+    """Compiles for every shape; goes on without where that fails."""
+    try:
+        for shape in SHAPES:
+            loss, _ = run.losses.tokens(run.model, batch(shape), torch.bfloat16)
+            loss.sum().backward()
+    except Exception as e:  # whatever the compiler throws
+        print(f"not compiled: {e!r}"[:2000], flush=True)
+        run.losses = Losses(False)
+    run.model.zero_grad(set_to_none=True)
+
+
+def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resume=None,
+          compiled=False, workers=0, save_every=60.0):
+    """Returns the averaged model; writes the state, a checkpoint and curve.csv to `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    run = Run(recipe, device, compiled)
+    chunks = run.load(resume).get("chunks", 0) if resume else 0
+    if resume and (resume / "curve.csv").exists() and resume != out:
+        (out / "curve.csv").write_text((resume / "curve.csv").read_text())
+    if device == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)  # builds a plan for every shape
+    pool, judged = pools(recipe, device, chunks, workers)
+    generator = torch.Generator(device)
+    generator.manual_seed(recipe["seed"] + run.step)
+    r = Random(generator, torch.device(device))
+    order = torch.Generator()
+    tokens = recipe["tokens_per_step"] // LEAST_TOKENS * LEAST_TOKENS
+    share = torch.tensor([s.weight for s in SHAPES])
+    if workers:
+        pool.begin_on_device(recipe["device_points"])
+        pool.wait()
+    while not workers and not pool.ready():
+        pool.fill_here()
+    if workers:
+        print(f"series after {time.monotonic() - began:.1f} s", flush=True)
+    if compiled:
+        warm_up(run, lambda s: draw(pool, s, tokens, r))
+        print(f"compiled after {time.monotonic() - began:.1f} s", flush=True)
+    clock = Clock(run, steps, seconds, total, began)
+    said = saved = time.monotonic()
+    recent, last_step, last_chunks = [], run.step, 0
+    info = lambda: {"chunks": chunks + pool.chunks}  # noqa: E731
+    while not clock.over():
+        if workers:
+            pool.fill_on_device(recipe["device_share"])
+        else:
+            while pool.chunks < run.step // recipe["reuse"]:
+                pool.fill_here()
+        order.manual_seed(recipe["seed"] * 10**6 + run.step)
+        shape = SHAPES[int(torch.multinomial(share, 1, generator=order))]
+        r.shift = int(torch.randint(32, (1,), generator=order)) % run.model.config.patch_size
+        prepared = draw(pool, shape, tokens, r, run.model.config.patch_size)
+        rate = schedule(clock.progress(), recipe["warmup"], recipe["decay"])
+        recent.append(torch.stack(run.train_on(prepared, rate)))
+        if run.step % 32 == 0 and device != "cpu":
+            torch.cuda.synchronize()  # the clock sees work that is done
+        clock.tick()
+        now = time.monotonic()
+        if now - said > recipe["report_seconds"] or clock.over() or run.step == last_step + 1 == 1:
+            loss, norm = torch.stack(recent).mean(0).tolist()
+            now = time.monotonic()
+            row = {"step": run.step, "seconds": round(run.elapsed, 1), "rate": round(rate, 4),
+                   "train": loss / len(LEVELS), "norm": norm,
+                   "tokens_per_s": (run.step - last_step) * tokens / max(1e-9, now - said),
+                   "points_per_s": (pool.points - last_chunks) / max(1e-9, now - said)}  # fmt: skip
+            row.update(development_loss(run, judged, Random(torch.Generator(device), r.device), min(tokens, 30720)))
+            append_csv(out / "curve.csv", row)
+            print(" ".join(f"{k} {v:.5g}" for k, v in row.items()), flush=True)
+            recent, said, last_step, last_chunks = [], time.monotonic(), run.step, pool.points
+        if now - saved > save_every:
+            run.save(out, info())
+            saved = time.monotonic()
+    clock.tick()
+    run.save(out, info())
+    pool.stop()
+    return run.slow
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("recipe", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--steps", type=int, help="so many in all, the same weights every time")
+    parser.add_argument("--seconds", type=float, help="stop after so many; the start counts")
+    parser.add_argument("--total", type=float, help="seconds of all parts of the run together")
+    parser.add_argument("--resume", type=pathlib.Path, help="folder of an earlier part")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--workers", type=int, default=0, help="processes that make series")
+    parser.add_argument("--save-every", type=float, default=60, help="seconds")
+    args = parser.parse_args()
+    if (args.steps is None) == (args.seconds is None):
+        parser.error("give --steps or --seconds")
+    torch.set_float32_matmul_precision("high")
+    recipe = json.loads(args.recipe.read_text())
+    train(recipe, args.out, args.device, args.steps, args.seconds, args.total or args.seconds,
+          args.resume, args.compile, args.workers, args.save_every)
+
+
+if __name__ == "__main__":
+    main()
