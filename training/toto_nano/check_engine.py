@@ -26,9 +26,8 @@ def contexts(everything: bool):
         yield from found if everything else found[-1:]
 
 
-def compare(toto, model, window, folder):
-    """{tensor: largest error} of one context, over both ways in which toto executes."""
-    golden.write_case(folder, model, engine.model_input(window), window.series.horizon)
+def verify(toto, folder, name_of=lambda tensor: tensor):
+    """{name of a tensor: largest error} of a golden case by `toto verify`, and whether it holds."""
     done = subprocess.run(
         [toto, "verify", "--golden", folder, "--json"], capture_output=True, text=True
     )
@@ -36,9 +35,15 @@ def compare(toto, model, window, folder):
         raise RuntimeError(done.stderr)
     errors = {}
     for check in json.loads(done.stdout)["cases"][0]["checks"]:
-        name = check["tensor"]
+        name = name_of(check["tensor"])
         errors[name] = max(errors.get(name, 0.0), float(check["error"]))
     return errors, done.returncode == 0
+
+
+def compare(toto, model, window, folder):
+    """{tensor: largest error} of one context, over both ways in which toto executes."""
+    golden.write_case(folder, model, engine.model_input(window), window.series.horizon)
+    return verify(toto, folder)
 
 
 def main():

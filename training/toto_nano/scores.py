@@ -39,10 +39,11 @@ class Window:
         return self.series.values[self.end : self.end + self.series.horizon]
 
 
-def windows(series, most=MAX_WINDOWS) -> list[Window]:
-    """Up to `most` origins, evenly spaced over the second half, futures not overlapping."""
+def windows(series, most=MAX_WINDOWS, least=MIN_CONTEXT) -> list[Window]:
+    """Up to `most` origins, evenly spaced over the second half, futures not overlapping; each
+    after `least` observations or more."""
     n, h = len(series.values), series.horizon
-    first = max(n // 2, 2 * series.season + 2, MIN_CONTEXT)
+    first = max(n // 2, 2 * series.season + 2, least)
     count = int(np.clip((n - first) // h, 1, most))
     stride = max(h, (n - h - first) // max(1, count - 1))
     ends = [n - h - k * stride for k in range(count)][::-1]

@@ -104,18 +104,20 @@ def single(draw: Draw, n: int, t: int):
     return at_random(draw, y, MARKET, lambda draw, rows: curves.prices(draw, *rows.shape))
 
 
-def related(draw: Draw, b: int, v: int, t: int):
-    """b groups of v series that share some factors, some with a lag, beside what is their own."""
-    own = unit(single(draw, b * v, t)).view(b, v, t)
-    factors = unit(single(draw, b * 2, t)).view(b, 2, t)
+def related(draw: Draw, b: int, v: int, t: int, of=None, apart=(0.25, 0.2)):
+    """b groups of v series that share some factors, some with a lag, beside what is their own. `of`
+    makes series (default: single), `apart`: the share of series and of groups that share nothing."""
+    of = of or single
+    own = unit(of(draw, b * v, t)).view(b, v, t)
+    factors = unit(of(draw, b * 2, t)).view(b, 2, t)
     lag = draw.integers(b * v, 0, 49).view(b, v, 1) * draw.chance(b, 0.5).view(b, 1, 1)
     index = (torch.arange(t, device=draw.device) - lag).clamp(min=0)
     y = own * draw.log_uniform(b * v, 0.02, 1).view(b, v, 1)
     for k in range(2):
         weight = draw.normal(b * v).view(b, v, 1) * draw.chance(b * v, 0.7).view(b, v, 1)
         y = y + weight * factors[:, k : k + 1].expand(b, v, t).gather(2, index)
-    apart = draw.chance(b * v, 0.25).view(b, v, 1) | draw.chance(b, 0.2).view(b, 1, 1)
-    return torch.where(apart, own, y)
+    alone = draw.chance(b * v, apart[0]).view(b, v, 1) | draw.chance(b, apart[1]).view(b, 1, 1)
+    return torch.where(alone, own, y)
 
 
 def in_units(draw, y):
