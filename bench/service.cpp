@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a service costs: the rate of many requests from eight threads beside one large batch of the
-// same series, and the time that one request waits for an idle device. Synthetic weights of the
-// published architecture. The two take turns; figures are medians.
+// same series, and the time that one request waits for an idle device. Without --model, synthetic
+// weights of the published architecture. The two take turns; figures are medians.
 //
 // With --kinds K, requests are of K kinds, which differ in horizon, samples, seed and levels; the
 // batch is then one of each kind, one after the other.
 //
 //   bench_service [--rounds N] [--series N] [--kinds K] [--dtype float32|bfloat16]
 //                 [--devices cpu|cuda:0,cuda:1|cuda:all] [--horizon N] [--samples N] [--batch N]
+//                 [--model DIR]
 //
 // --batch bounds the requests of a micro-batch. With several devices the rate of the first alone
 // stands beside that of all.
@@ -64,7 +65,7 @@ using Kinds = std::vector<toto::ForecastOptions>;
 
 struct Asked {
   std::size_t rounds = 9, series = 128, kinds = 1, horizon = 8, samples = 256, batch = 0;
-  std::string devices = "cpu";
+  std::string devices = "cpu", model;
   toto::LoadOptions load;
 };
 
@@ -81,12 +82,14 @@ Kinds make_kinds(const Asked& asked) {
   return kinds;
 }
 
-std::vector<toto::Model> load_all(const std::string& devices, toto::LoadOptions load) {
+std::vector<toto::Model> load_all(const std::string& devices, const std::string& model,
+                                  toto::LoadOptions load) {
   std::vector<toto::Model> replicas;
   for (const std::string& device : toto::parse_devices(devices)) {
     load.device = device == "cpu" ? toto::Device::cpu : toto::Device::cuda;
     load.device_index = device == "cpu" ? 0 : std::atoi(device.c_str() + 5);
-    replicas.push_back(toto::Model::synthesise("toto-open-base-1.0", 8, load));
+    replicas.push_back(model.empty() ? toto::Model::synthesise("toto-open-base-1.0", 8, load)
+                                     : toto::Model::load({model}, load));
   }
   return replicas;
 }
@@ -128,7 +131,7 @@ double served(toto::Service& service, const Inputs& inputs, const Kinds& kinds) 
 void compare(const Asked& asked) {
   const std::size_t count = std::max<std::size_t>(asked.series, 1);
   const Kinds kinds = make_kinds(asked);
-  const std::vector<toto::Model> replicas = load_all(asked.devices, asked.load);
+  const std::vector<toto::Model> replicas = load_all(asked.devices, asked.model, asked.load);
   const toto::ForecastOptions& options = kinds[0];
   const Inputs inputs(count);
   toto::Forecaster forecaster(replicas.front());
@@ -188,6 +191,7 @@ int main(int argc, char** argv) {
       if (flag == name) asked.*number = std::strtoul(argv[i + 1], nullptr, 10);
     }
     if (flag == "--devices") asked.devices = argv[i + 1];
+    if (flag == "--model") asked.model = argv[i + 1];
     if (flag == "--dtype" && std::string(argv[i + 1]) == "bfloat16") {
       asked.load.precision = toto::Precision::bfloat16;
     }
