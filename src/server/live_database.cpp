@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/json.h"
+#include "core/printable.h"
 #include "toto/error.hpp"
 
 namespace toto::server {
@@ -17,6 +19,9 @@ constexpr int kVersion = 1;
 constexpr std::size_t kMaxSteps = 256;  // of one row of the table
 
 void close_database(sqlite3* database) { sqlite3_close_v2(database); }
+
+/// SQLite's own words in one line: they name tables as the file spells them.
+std::string words_of(sqlite3* database) { return to_utf8(printable(sqlite3_errmsg(database))); }
 
 /// One statement, prepared and bound.
 class Statement {
@@ -68,12 +73,11 @@ class Statement {
   [[noreturn]] void fail() const {
     const int code = sqlite3_errcode(database_);
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT) {
-      throw Error(
-          ExitStatus::bad_data, "store_format",
-          fmt::format("not a store of series, or a damaged one: {}", sqlite3_errmsg(database_)),
-          path_, "name another --store, or bring back a copy");
+      throw Error(ExitStatus::bad_data, "store_format",
+                  fmt::format("not a store of series, or a damaged one: {}", words_of(database_)),
+                  path_, "name another --store, or bring back a copy");
     }
-    throw Error(ExitStatus::io, "store_failed", sqlite3_errmsg(database_), path_,
+    throw Error(ExitStatus::io, "store_failed", words_of(database_), path_,
                 code == SQLITE_BUSY ? "another process has it open" : "see that the disk has room");
   }
 
@@ -94,7 +98,7 @@ LiveDatabase::LiveDatabase(const std::string& path)
   database_.reset(made);
   if (result != SQLITE_OK) {
     throw Error(ExitStatus::io, "store_failed",
-                made == nullptr ? "there is no memory" : sqlite3_errmsg(made), path,
+                made == nullptr ? "there is no memory" : words_of(made), path,
                 "name a file in a folder that can be written to");
   }
   sqlite3_busy_timeout(made, 2000);  // the process before this one may be ending
@@ -192,7 +196,7 @@ std::vector<LiveSeries> LiveDatabase::load(std::size_t context) {
   const auto require = [this](bool holds, const std::string& id) {
     if (holds) return;
     throw Error(ExitStatus::bad_data, "store_damaged",
-                fmt::format("the rows of series {} do not fit together", id), path_,
+                fmt::format("the rows of series {} do not fit together", quote(id)), path_,
                 "name another --store, or bring back a copy");
   };
   std::vector<LiveSeries> all;
