@@ -12,8 +12,8 @@
 
 namespace toto::data {
 
-Table read_any_table(const Text& text, const CsvOptions& options, Take take) {
-  if (!looks_like_json(text.view())) return read_table(text, options, take);
+Table read_any_table(const Text& text, const CsvOptions& options, Take take, Bytes* spent) {
+  if (!looks_like_json(text.view())) return read_table(text, options, take, spent);
   JsonTable json = read_json_table(text);
   Table table = read_table(json.text, options, take);
   table.reading.format = json.format;

@@ -3,8 +3,12 @@
 // twice the memory, and new room is not filled with zeros.
 #pragma once
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -41,13 +45,27 @@ class Bytes {
     capacity_ = capacity;
   }
 
+  /// Gives the memory of the first `count` bytes back. They are not to be read again.
+  void spend(std::size_t count) noexcept {
+    static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const auto first = reinterpret_cast<std::uintptr_t>(data_.get());
+    const std::uintptr_t begin = (first + spent_ + page - 1) / page * page;
+    const std::uintptr_t end = (first + count) / page * page;  // whole pages alone
+    if (count < spent_ + kPiece || end <= begin) return;
+    (void)::madvise(data_.get() + (begin - first), end - begin, MADV_DONTNEED);
+    spent_ = end - first;
+  }
+
  private:
+  static constexpr std::size_t kPiece = std::size_t{1} << 20;  // calls are few
+
   struct Free {
     void operator()(char* data) const { std::free(data); }
   };
   std::unique_ptr<char, Free> data_;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
+  std::size_t spent_ = 0;
 };
 
 }  // namespace toto::data

@@ -25,6 +25,8 @@ class Rounding {
     highest_ = std::max(highest_, number.exact);
     off_ = std::max(off_, std::abs(number.exact - double{number.value}));
   }
+  /// Whether float32 holds all values.
+  [[nodiscard]] bool exact() const { return !(off_ > 0); }
   /// Whether float32 tells fewer than 64 values of the range apart, and rounded one.
   [[nodiscard]] bool blurs() const {
     constexpr double kParts = 64;

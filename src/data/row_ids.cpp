@@ -20,9 +20,9 @@ constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 }  // namespace
 
-RowIds::RowIds(const CsvReader& csv, std::string_view text, const std::vector<std::string>& names,
+RowIds::RowIds(const CsvReader& csv, const std::vector<std::string>& names,
                std::vector<std::size_t> columns, const std::vector<std::string>& told)
-    : csv_(csv), text_(text), names_(names), columns_(std::move(columns)) {
+    : csv_(csv), names_(names), columns_(std::move(columns)) {
   for (const std::string& name : told) {
     const auto at = std::ranges::find_if(columns_, [&](std::size_t column) {
       return names_[column] == name || plain_name(names_[column]) == plain_name(name);
@@ -43,8 +43,8 @@ void RowIds::add(const CsvReader& csv) {
     if (first_invalid_utf8(one) != std::string_view::npos) {
       csv.fail("encoding", "the name is not UTF-8", csv.place(column), "save the file as UTF-8");
     }
-    const bool inside = one.data() >= text_.data() && one.data() <= text_.data() + text_.size();
-    fields_.push_back(inside ? one : std::string_view(copies_.emplace_back(one)));
+    words_ += one;
+    ends_.push_back(words_.size());
   }
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,10 +15,10 @@ class RowIds {
  public:
   /// `columns`: those that may say it. `told`: those that do, as --id names them; throws Error (65)
   /// missing_column where one of them is none of `columns`.
-  RowIds(const CsvReader& csv, std::string_view text, const std::vector<std::string>& names,
+  RowIds(const CsvReader& csv, const std::vector<std::string>& names,
          std::vector<std::size_t> columns, const std::vector<std::string>& told);
 
-  /// Keeps what a row says. The text must outlive this. Throws Error (65) encoding.
+  /// Keeps a copy of what a row says. Throws Error (65) encoding.
   void add(const CsvReader& csv);
 
   /// The id of each row, and by which columns: those told; else the column called id, symbol and
@@ -31,7 +30,8 @@ class RowIds {
 
  private:
   [[nodiscard]] std::string_view field(std::size_t row, std::size_t i) const {
-    return fields_[row * columns_.size() + i];
+    const std::size_t at = row * columns_.size() + i;
+    return std::string_view(words_).substr(ends_[at], ends_[at + 1] - ends_[at]);
   }
   [[nodiscard]] std::string id_of(std::size_t row, const std::vector<std::size_t>& by) const;
   [[nodiscard]] std::size_t first_repeated(const std::vector<std::size_t>& by) const;
@@ -39,14 +39,13 @@ class RowIds {
   [[nodiscard]] bool is_text(std::size_t i) const;
 
   const CsvReader& csv_;
-  std::string_view text_;
   const std::vector<std::string>& names_;
   std::vector<std::size_t> columns_;
-  std::vector<std::size_t> told_;         // places in columns_
-  std::vector<std::string_view> fields_;  // [rows][columns_]
-  std::vector<std::size_t> lines_;        // [rows]
-  std::deque<std::string> copies_;
-  std::vector<std::size_t> by_;  // columns of the table
+  std::vector<std::size_t> told_;        // places in columns_
+  std::string words_;                    // all fields, one behind the other
+  std::vector<std::size_t> ends_ = {0};  // [1 + rows * columns_] where they end in words_
+  std::vector<std::size_t> lines_;       // [rows]
+  std::vector<std::size_t> by_;          // columns of the table
 };
 
 }  // namespace toto::data

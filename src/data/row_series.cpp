@@ -38,8 +38,9 @@ std::vector<std::string> fields_of(const CsvReader& csv) {
 
 class RowReader {
  public:
-  RowReader(const Text& text, const CsvOptions& options)
+  RowReader(const Text& text, const CsvOptions& options, Bytes* spent)
       : text_(text),
+        spent_(spent),
         dialect_(sniff(text.view())),
         csv_(text.view(), text.name, dialect_),
         options_(options),
@@ -85,8 +86,7 @@ class RowReader {
     table_.columns = {"value"};
     read_times();
     settle_numbers();
-    first_row_ = csv_;
-    RowIds ids(csv_, text_.view(), names_, sample_.attributes, options_.id);
+    RowIds ids(csv_, names_, sample_.attributes, options_.id);
     while (csv_.next()) {
       if (!holds_row(csv_)) {
         ++table_.reading.skipped_rows;
@@ -95,6 +95,7 @@ class RowReader {
       if (table_.groups.empty()) reserve_rows();
       ids.add(csv_);
       read_row();
+      spend_row();
     }
     if (table_.groups.empty()) csv_.fail("no_rows", "the table has no rows", {1, 1});
     std::vector<std::string> names = ids.settle();
@@ -308,11 +309,24 @@ class RowReader {
     ++table_.reading.rows;
   }
 
-  /// Reads the rows once more: calls visit(row, value, number) for numbers that the table has too.
+  /// Rows that float32 holds exactly are not read again, as far as no other one is before them.
+  void spend_row() {
+    const std::size_t row = table_.groups.size() - 1;
+    if (row != exact_) return;
+    rest_.begin = csv_.offset();
+    rest_.line = csv_.line();
+    if (!rounding_[row].exact()) return;
+    ++exact_;
+    if (spent_ != nullptr) spent_->spend(csv_.offset());
+  }
+
+  /// Reads the rows from the first inexact one on once more: calls visit(row, value, number) for
+  /// numbers that the table has too.
   template <typename Visit>
   void read_again(const Visit& visit) {
-    csv_ = first_row_;
-    for (std::size_t row = 0; csv_.next();) {
+    if (exact_ == table_.groups.size()) return;
+    csv_ = CsvReader(text_.view(), text_.name, rest_);
+    for (std::size_t row = exact_; csv_.next();) {
       if (!holds_row(csv_)) continue;
       std::vector<float>& values = table_.groups[row].values;
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -325,7 +339,7 @@ class RowReader {
   }
 
   void read_rounding() {
-    std::ranges::fill(rounding_, Rounding());
+    std::fill(rounding_.begin() + static_cast<std::ptrdiff_t>(exact_), rounding_.end(), Rounding());
     read_again([&](std::size_t row, float&, const Number& number) { rounding_[row].add(number); });
   }
 
@@ -395,12 +409,12 @@ class RowReader {
   }
 
   const Text& text_;
+  Bytes* spent_;
   Dialect dialect_;
   CsvReader csv_;
   const CsvOptions& options_;
   ToldMissing told_missing_;
   CsvReader header_at_ = csv_;
-  CsvReader first_row_ = csv_;
   std::vector<std::string> names_;
   bool has_header_ = true;
   StepColumns steps_;
@@ -411,14 +425,16 @@ class RowReader {
   ValueColumn numbers_;
   bool flagged_ = false;
   std::vector<Rounding> rounding_;  // of each row
+  std::size_t exact_ = 0;           // rows before the first one that float32 rounds
+  Dialect rest_ = dialect_;         // where that one begins
   std::size_t short_ = 0;           // series that end before the last column
   Table table_;
 };
 
 }  // namespace
 
-std::optional<Table> read_row_series(const Text& text, const CsvOptions& options) {
-  RowReader reader(text, options);
+std::optional<Table> read_row_series(const Text& text, const CsvOptions& options, Bytes* spent) {
+  RowReader reader(text, options, spent);
   if (!reader.begin()) return std::nullopt;
   return reader.read();
 }

@@ -278,7 +278,7 @@ std::size_t max_text(const CsvOptions& options) {
 /// Lets go of the text before series are formed of what was read.
 Dataset take(Text text, const CsvOptions& options) {
   check(options);
-  Table table = read_any_table(text, options, Take::targets);
+  Table table = read_any_table(text, options, Take::targets, &text.bytes);
   text = {};
   return Assembler(std::move(table), options).assemble();
 }

@@ -436,9 +436,9 @@ class TableReader {
 
 }  // namespace
 
-Table read_table(const Text& text, const CsvOptions& options, Take take) {
+Table read_table(const Text& text, const CsvOptions& options, Take take, Bytes* spent) {
   if (take == Take::targets && !text.rows) {
-    if (auto table = read_row_series(text, options)) return std::move(*table);
+    if (auto table = read_row_series(text, options, spent)) return std::move(*table);
   }
   return TableReader(text, options, take).read();
 }

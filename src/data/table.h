@@ -44,10 +44,12 @@ struct Table {
   Reading reading;
 };
 
-/// A text of any format. Errors as for read_csv.
-Table read_any_table(const Text& text, const CsvOptions& options, Take take);
+/// A text of any format. Errors as for read_csv. `spent`: the bytes of the text if nobody else
+/// reads it: their memory may be given back while it is read.
+Table read_any_table(const Text& text, const CsvOptions& options, Take take,
+                     Bytes* spent = nullptr);
 /// A CSV text.
-Table read_table(const Text& text, const CsvOptions& options, Take take);
+Table read_table(const Text& text, const CsvOptions& options, Take take, Bytes* spent = nullptr);
 
 /// A file open for reading, or standard input for "-". Reading throws Error read_failed (74).
 class Input {

@@ -55,12 +55,12 @@ std::string value(std::size_t i) { return fmt::format("{}.{}", i * 7919 % 900 + 
 
 std::string second(std::size_t i) { return std::to_string(1'700'000'000 + i * 60); }
 
-/// 2,000 cells of two digits.
+/// 2,000 cells of one digit.
 std::string row_of_digits(std::size_t i) {
   std::string row = fmt::format("s{}", i);
   for (std::size_t t = 0; t < 2000; ++t) {
     row += ',';
-    row += std::to_string(10 + i * 7919 % 97 * t % 90);
+    row += std::to_string(i * 7919 % 97 * t % 10);
   }
   return row + '\n';
 }
@@ -207,7 +207,7 @@ TEST_F(ReadingMemory, SeriesInRows) {
                              }));
 }
 
-// A value takes more than its digits, so the rows must share their times.
+// A value takes more than its digits, so rows must share their times and give back their text.
 TEST_F(ReadingMemory, DigitsInRows) {
   std::string head = "id";
   for (int t = 1; t <= 2000; ++t) head += fmt::format(",d_{}", t);

@@ -200,6 +200,52 @@ TEST(ValueOffset, OfLongTablesInAnyOrder) {
   check(shuffled);
 }
 
+// The text of rows that float32 holds is given back as they are read; the others are read again.
+TEST(ValueOffset, OfSeriesInRowsBehindManyThatNeedNone) {
+  constexpr std::size_t kExact = 4000;  // of 2.4 MB
+  std::string text = "id";
+  for (std::size_t t = 1; t <= kRows; ++t) text += fmt::format(",d_{}", t);
+  text += '\n';
+  const auto add = [&](const std::string& id, const auto& cell) {
+    text += id;
+    for (std::size_t t = 0; t < kRows; ++t) text.append(",").append(cell(t));
+    text += '\n';
+  };
+  const auto digit = [](std::size_t i, std::size_t t) { return (i * 31 + t * 7) % 10; };
+  for (std::size_t i = 0; i < kExact; ++i) {
+    add(fmt::format("s{}", i),
+        [&](std::size_t t) { return i == 7 && t == 9 ? "-9999" : std::to_string(digit(i, t)); });
+  }
+  text += "# a comment\n\n";
+  add("high", [](std::size_t t) { return digits(10'000'000, thousandths(t)); });
+  add("low", [](std::size_t t) { return digits(0, thousandths(t)); });
+  add("higher", [](std::size_t t) { return digits(1'000'000'000, thousandths(t)); });
+  const Dataset data = read(text);
+  ASSERT_EQ(data.series.size(), kExact + 3);
+  for (std::size_t i = 0; i < kExact; ++i) {
+    const TimeSeries& series = data.series[i];
+    ASSERT_EQ(series.id, fmt::format("s{}", i));
+    ASSERT_THAT(series.value_offsets, IsEmpty());
+    for (std::size_t t = 0; t < kRows; ++t) {
+      const bool missing = i == 7 && t == 9;
+      ASSERT_EQ(series.mask[t], missing ? 0 : 1) << i << " " << t;
+      if (missing) continue;
+      ASSERT_EQ(series.values[t], static_cast<float>(digit(i, t))) << i << " " << t;
+    }
+  }
+  const auto check = [&](const TimeSeries& series, const std::string& id, double level) {
+    EXPECT_EQ(series.id, id);
+    EXPECT_EQ(series.value_offsets.empty(), level == 0);
+    for (std::size_t t = 0; t < kRows; ++t) {
+      const double exact = level + 0.001 * static_cast<double>(thousandths(t));
+      EXPECT_NEAR(series.offset_of(0) + double{series.values[t]}, exact, 1e-6) << id << " " << t;
+    }
+  };
+  check(data.series[kExact], "high", 1e7);
+  check(data.series[kExact + 1], "low", 0);
+  check(data.series[kExact + 2], "higher", 1e9);
+}
+
 TEST(ValueOffset, OfJsonAndDecimalCommas) {
   std::string lines, result, commas = "ds;y\n";
   for (std::size_t t = 0; t < kRows; ++t) {
