@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 
@@ -28,6 +29,12 @@ std::string found(const nlohmann::json& value) {
   }
 }
 
+/// A member's name in a path: as it is if it is a word, else as JSON.
+std::string in_path(std::string_view name) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; };
+  return name.size() <= 80 && std::ranges::all_of(name, plain) ? std::string(name) : quote(name);
+}
+
 constexpr double kLargestFloat = std::numeric_limits<float>::max();
 
 }  // namespace
@@ -46,7 +53,7 @@ std::optional<JsonField> JsonField::find(std::string_view name) const {
   object();
   const auto at = value_->find(name);
   if (at == value_->end() || at->is_null()) return std::nullopt;
-  return JsonField(*at, path_.empty() ? std::string(name) : path_ + "." + std::string(name));
+  return JsonField(*at, path_.empty() ? in_path(name) : path_ + "." + in_path(name));
 }
 
 JsonField JsonField::at(std::string_view name) const {

@@ -14,7 +14,7 @@ constexpr std::uint64_t kOverhead = 1024;  // of a series, besides its rows
 
 Error unknown(const std::string& id) {
   return {ExitStatus::usage, "unknown_series", "no series is called " + quote(id), "id",
-          "make it with PUT /v1/series/" + id};
+          "make it: PUT /v1/series/ID"};
 }
 
 }  // namespace

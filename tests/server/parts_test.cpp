@@ -9,6 +9,7 @@
 #include "server/access_log.h"
 #include "server/compress.h"
 #include "server/errors.h"
+#include "server/json_field.h"
 #include "server/json_text.h"
 #include "server/trace_context.h"
 
@@ -124,6 +125,13 @@ TEST(JsonText, WritesWhatJsonAllows) {
   EXPECT_EQ(out.take(),
             "{\"a\\\"b\\n\":\"\xEF\xBF\xBD\xC3\xA9\",\"n\":0.1,\"nan\":null,\"inf\":null,"
             "\"list\":[-1,2,true,null],\"empty\":{}}");
+}
+
+TEST(JsonField, PathsAreOneLine) {
+  const auto tree = nlohmann::json::parse(R"({"a": {"line\nbreak": 1, "word-2": [true]}})");
+  const JsonField a = JsonField(tree, "").at("a");
+  EXPECT_EQ(a.at("word-2")[0].path(), "a.word-2[0]");
+  EXPECT_EQ(a.at("line\nbreak").path(), R"(a."line\nbreak")");
 }
 
 TEST(Errors, HaveTheRightStatus) {
