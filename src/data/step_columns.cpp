@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "data/column_words.h"
+#include "data/digits.h"
 #include "data/number.h"
 #include "data/timestamp.h"
 
@@ -16,10 +17,6 @@ constexpr std::size_t kFewest = 3;  // columns
 constexpr auto kWords = std::to_array<std::string_view>(
     {"t", "d",       "day", "w",  "wk",   "week", "m",      "month", "h",   "hr",  "hour",
      "q", "quarter", "y",   "yr", "year", "step", "period", "time",  "obs", "lead"});
-
-bool all_digits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-}
 
 std::int64_t whole(std::string_view digits) {
   std::int64_t value = -1;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "data/calendar.h"
+#include "data/digits.h"
 #include "data/number.h"
 #include "data/pattern.h"
 
@@ -17,25 +18,6 @@ constexpr std::int64_t kSmallestEpoch = 100'000'000;
 // Differences of two integers this large still fit 64 bits.
 constexpr std::int64_t kLargestInteger = 4'000'000'000'000'000'000;
 constexpr std::int64_t kFirstYear = 1500, kLastYear = 2200;  // that four digits may mean
-
-bool all_digits(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-/// Takes `count` digits off the front of `text`; -1 where there are fewer.
-int take_digits(std::string_view& text, std::size_t count) {
-  if (text.size() < count || !all_digits(text.substr(0, count))) return -1;
-  int value = 0;
-  std::from_chars(text.data(), text.data() + count, value);
-  text.remove_prefix(count);
-  return value;
-}
-
-bool take(std::string_view& text, char c) {
-  if (!text.starts_with(c)) return false;
-  text.remove_prefix(1);
-  return true;
-}
 
 /// Takes a decimal fraction off the front: its digits (0: there is none, -1: malformed) and ms.
 int take_fraction(std::string_view& text, std::int64_t& ms) {

@@ -8,6 +8,7 @@
 
 #include "core/json.h"
 #include "data/calendar.h"
+#include "data/digits.h"
 #include "data/interval.h"
 #include "server/errors.h"
 
@@ -15,6 +16,8 @@ namespace toto::server {
 namespace {
 
 using data::Interval;
+using data::take;
+using data::take_digits;
 using Unit = data::Interval::Unit;
 
 constexpr std::int64_t kMinuteMs = 60'000;
@@ -79,24 +82,6 @@ constexpr std::array<Word, 52> kWords = {{
     {"YS-JAN", Unit::month, 12},
 }};
 
-/// `digits` decimal digits at the front of `text`, taken away; -1 where there are fewer.
-int take_number(std::string_view& text, std::size_t digits) {
-  if (text.size() < digits) return -1;
-  int value = 0;
-  for (std::size_t i = 0; i < digits; ++i) {
-    if (text[i] < '0' || text[i] > '9') return -1;
-    value = value * 10 + (text[i] - '0');
-  }
-  text.remove_prefix(digits);
-  return value;
-}
-
-bool take(std::string_view& text, char c) {
-  if (!text.starts_with(c)) return false;
-  text.remove_prefix(1);
-  return true;
-}
-
 std::size_t digits_ahead(std::string_view text) {
   std::size_t count = 0;
   while (count < text.size() && text[count] >= '0' && text[count] <= '9') ++count;
@@ -122,21 +107,21 @@ std::optional<std::int64_t> day_of_year(int year, int number) {
 
 /// The date at the front of `text`, taken away.
 std::optional<std::int64_t> take_date(std::string_view& text) {
-  const int year = take_number(text, 4);
+  const int year = take_digits(text, 4);
   if (year < 1) return std::nullopt;
   const bool extended = take(text, '-');
   if (take(text, 'W')) {
-    const int week = take_number(text, 2);
+    const int week = take_digits(text, 2);
     int weekday = 1;
-    if (extended ? take(text, '-') : digits_ahead(text) > 0) weekday = take_number(text, 1);
+    if (extended ? take(text, '-') : digits_ahead(text) > 0) weekday = take_digits(text, 1);
     return day_of_week(year, week, weekday);
   }
   const std::size_t digits = digits_ahead(text);
   if (!extended && digits == 0) return day_of_year(year, 1);
-  if (digits == 3) return day_of_year(year, take_number(text, 3));
-  const int month = take_number(text, 2);
+  if (digits == 3) return day_of_year(year, take_digits(text, 3));
+  const int month = take_digits(text, 2);
   int day = 1;
-  if (extended ? take(text, '-') : true) day = take_number(text, 2);
+  if (extended ? take(text, '-') : true) day = take_digits(text, 2);
   const std::chrono::year_month_day date(std::chrono::year(year),
                                          std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day)));
@@ -160,19 +145,19 @@ std::int64_t take_fraction(std::string_view& text, std::int64_t size, int& shown
 
 /// hh, hh:mm, hh:mm:ss or without colons, with a fraction of the last one.
 std::optional<std::int64_t> take_clock(std::string_view& text, data::TimeStyle& style) {
-  const int hour = take_number(text, 2);
+  const int hour = take_digits(text, 2);
   if (hour < 0 || hour > 24) return std::nullopt;
   std::int64_t time = hour * 60 * kMinuteMs;
   std::int64_t unit = 60 * kMinuteMs;
   style.seconds = false;
   const bool extended = text.starts_with(':');
   if (extended ? take(text, ':') : digits_ahead(text) >= 2) {
-    const int minute = take_number(text, 2);
+    const int minute = take_digits(text, 2);
     if (minute < 0 || minute > 59) return std::nullopt;
     time += minute * kMinuteMs;
     unit = kMinuteMs;
     if (extended ? take(text, ':') : digits_ahead(text) >= 2) {
-      const int second = take_number(text, 2);
+      const int second = take_digits(text, 2);
       if (second < 0 || second > 60) return std::nullopt;  // 60: a leap second
       time += std::min(second, 59) * std::int64_t{1000};
       unit = 1000;
@@ -199,15 +184,15 @@ bool take_zone(std::string_view& text, data::TimeStyle& style) {
   const bool west = text.starts_with('-');
   if (!west && !text.starts_with('+')) return false;
   text.remove_prefix(1);
-  const int hours = take_number(text, 2);
+  const int hours = take_digits(text, 2);
   int minutes = 0;
   style.zone = Zone::hours;
   if (take(text, ':')) {
     style.zone = Zone::colon;
-    minutes = take_number(text, 2);
+    minutes = take_digits(text, 2);
   } else if (!text.empty()) {
     style.zone = Zone::compact;
-    minutes = take_number(text, 2);
+    minutes = take_digits(text, 2);
   }
   if (hours < 0 || hours > 23 || minutes < 0 || minutes > 59) return false;
   style.zone_offset_minutes = (west ? -1 : 1) * (hours * 60 + minutes);
@@ -258,7 +243,7 @@ std::optional<data::Interval> parse_frequency(std::string_view text) {
   std::int64_t times = 1;
   if (const std::size_t digits = digits_ahead(text); digits > 0) {
     if (digits > 6) return std::nullopt;
-    times = take_number(text, digits);
+    times = take_digits(text, digits);
     while (take(text, ' ')) {
     }
   }

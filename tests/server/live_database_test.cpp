@@ -3,27 +3,17 @@
 #include "server/live_database.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
+#include "support/test_files.h"
 #include "toto/error.hpp"
 
 namespace toto::server {
 namespace {
 
-namespace fs = std::filesystem;
-
 class DamagedStore : public testing::Test {
  protected:
-  void SetUp() override { forget(); }
-  void TearDown() override { forget(); }
-  void forget() const {
-    for (const char* end : {"", "-wal", "-shm"}) fs::remove(path_ + end);
-  }
   void store(const std::string& id) const {
     LiveDatabase database(path_);
     LiveSeries series;
@@ -33,12 +23,11 @@ class DamagedStore : public testing::Test {
   }
   /// Every `from` in the file becomes `to`, which is as long.
   void replace_bytes(const std::string& from, const std::string& to) const {
-    std::ifstream in(path_, std::ios::binary);
-    std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    std::string bytes = test::read_file(path_);
     for (std::size_t at = bytes.find(from); at != bytes.npos; at = bytes.find(from, at + 1)) {
       bytes.replace(at, from.size(), to);
     }
-    std::ofstream(path_, std::ios::binary) << bytes;
+    folder_.write(kName, bytes);
   }
   [[nodiscard]] Error error_of_loading() const {
     try {
@@ -50,8 +39,9 @@ class DamagedStore : public testing::Test {
     return {ExitStatus::ok, "none", "it was loaded"};
   }
 
-  const std::string path_ =
-      (fs::temp_directory_path() / ("live_database_test." + std::to_string(::getpid()))).string();
+  static constexpr const char* kName = "series.db";
+  test::TempFolder folder_;
+  const std::string path_ = folder_.path(kName);
 };
 
 TEST_F(DamagedStore, TablesAreNamedInOneLine) {

@@ -46,6 +46,14 @@ def compare(toto, model, window, folder):
     return verify(toto, folder)
 
 
+def conclude(worst, failed):
+    """Prints {group: (largest error, where)}; ends with 1 where a context of `failed` is beyond the bound."""
+    for name, (e, place) in worst.items():
+        print(f"largest error, {name}: {e:.2e} ({place})")
+    if failed:
+        sys.exit(f"beyond the bound: {', '.join(failed)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--toto", type=pathlib.Path, required=True)
@@ -71,10 +79,7 @@ def main():
         for name, e in groups.items():
             worst[name] = max(worst.get(name, (0.0, "")), (e, window.name))
         print(f"{window.name:32s} " + "  ".join(f"{e:.1e}" for e in groups.values()), flush=True)
-    for name, (e, place) in worst.items():
-        print(f"largest error, {name}: {e:.2e} ({place})")
-    if failed:
-        sys.exit(f"beyond the bound: {', '.join(failed)}")
+    conclude(worst, failed)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ than the bound, or `toto verify` finds anything else wrong.
 
 import argparse
 import pathlib
-import sys
 import tempfile
 
 from toto_nano import check_engine, engine
@@ -41,10 +40,7 @@ def main():
         for name, e in errors.items():
             worst[name] = max(worst.get(name, (0.0, "")), (e, window.name))
         print(f"{window.name:32s} " + "  ".join(f"{n} {e:.1e}" for n, e in errors.items()), flush=True)
-    for name, (e, place) in worst.items():
-        print(f"largest error, {name}: {e:.2e} ({place})")
-    if failed:
-        sys.exit(f"beyond the bound: {', '.join(failed)}")
+    check_engine.conclude(worst, failed)
 
 
 if __name__ == "__main__":
