@@ -67,7 +67,8 @@ class Future {
   /// one that runs is stopped where nobody else of its micro-batch goes on, or its forecast is
   /// dropped at the end. The future becomes ready in each case. Does nothing to one that is ready.
   void cancel();
-  /// Seconds from submit() to the start, and of the micro-batch it was in; 0 until it is ready.
+  /// Seconds from submit() until a device was free for it, and of the micro-batch it was in; 0
+  /// until it is ready.
   [[nodiscard]] double queue_seconds() const;
   [[nodiscard]] double compute_seconds() const;
 
@@ -135,11 +136,12 @@ std::vector<std::string> parse_devices(std::string_view text);
 std::vector<Model> load_replicas(const ModelQuery& query, const LoadOptions& options,
                                  std::span<const std::string> devices);
 
-/// Forecasts for many threads. Every device has one thread and takes the next micro-batch as soon
-/// as it is free: a request that finds a device idle begins at once, and what comes while all are
-/// busy is gathered, by priority and then by arrival, as far as the bounds allow. One micro-batch
-/// in four begins with the request that has waited longest, whatever its priority. Idle devices
-/// share out what waits.
+/// Forecasts for many threads. Every device takes the next micro-batch as soon as it is free: a
+/// request that finds a device idle begins at once, and what comes while all are busy is gathered,
+/// by priority and then by arrival, as far as the bounds allow. A GPU takes a micro-batch that is
+/// full, or large, while it still computes the one before, so that it need not wait for the host.
+/// One micro-batch in four begins with the request that has waited longest, whatever its priority.
+/// Idle devices share out what waits.
 ///
 /// The forecast of a request has the bits that it has alone (toto::Forecaster).
 ///

@@ -39,17 +39,18 @@ class GraphCapture {
   [[nodiscard]] virtual std::unique_ptr<Graph> end() = 0;
   /// Gives up a capture that has begun.
   virtual void abandon() noexcept = 0;
-  /// Launches a graph; finish() with the same arguments comes next. Throws Error device_failed
-  /// (70).
-  virtual void launch(const Graph& graph, bool timed, std::span<const HostResult> results) = 0;
-  /// Waits for the end of what was launched. If it is not `timed` and there are `results`, it waits
-  /// for those instead, which are there sooner: then they are all that the graph writes to the
-  /// host. Throws Error device_failed (70). Returns, if `timed`, the seconds between the first and
-  /// the last operation, by the device's clock.
-  virtual double finish(bool timed, std::span<const HostResult> results) = 0;
-  double replay(const Graph& graph, bool timed, std::span<const HostResult> results) {
+  /// Launches a graph, which must not be under way. Graphs are carried out one after the other, in
+  /// the order of their launches and of other operations. Throws Error device_failed (70).
+  virtual void launch(Graph& graph, bool timed, std::span<const HostResult> results) = 0;
+  /// Waits for the end of a graph that was launched with the same arguments; then it is not under
+  /// way any more. If it is not `timed` and there are `results`, it waits for those instead, which
+  /// are there sooner: then they are all that the graph writes to the host. Other threads may use
+  /// the backend meanwhile. Throws Error device_failed (70). Returns, if `timed`, the seconds
+  /// between the first and the last operation, by the device's clock.
+  virtual double finish(Graph& graph, bool timed, std::span<const HostResult> results) = 0;
+  double replay(Graph& graph, bool timed, std::span<const HostResult> results) {
     launch(graph, timed, results);
-    return finish(timed, results);
+    return finish(graph, timed, results);
   }
 };
 

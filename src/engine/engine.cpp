@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "backend/path_ops.h"
 #include "backend/share_out.h"
@@ -14,12 +15,15 @@
 namespace toto {
 
 Engine::Engine(const Network& net, PlanTable& plans)
+    : Engine(net, plans, std::make_shared<DeviceWork>(net.backend(), plans.max_plans())) {}
+
+Engine::Engine(const Network& net, PlanTable& plans, std::shared_ptr<DeviceWork> work)
     : net_(net),
       backend_(net.backend()),
       plans_(plans),
       program_(net.program()),
-      patch_(net.patch()),
-      graphs_(net.backend(), plans.max_plans()) {}
+      work_(std::move(work)),
+      patch_(net.patch()) {}
 
 Engine::~Engine() { release(backend_, buffers_); }
 
@@ -66,14 +70,15 @@ void check_paths(const Network& net, const Generation& generation) {
 }
 
 void Engine::run(std::span<const SeriesRequest> requests, const Generation& generation,
-                 const Limits& limits, ResultSink& sink) {
+                 const Limits& limits, ResultSink& sink, std::unique_lock<std::mutex>* turn) {
   const OnDevice on(backend_);
   requests_ = requests;
+  turn_ = turn;
   generation_ = generation;
   check_paths(net_, generation);
   if (generation.coherent) backend_.paths()->reserve(net_.components());
   {
-    const Stopwatch watch(times_.prepare, "prepare");
+    const Stopwatch watch(work_->times.prepare, "prepare");
     share_out(backend_, requests.size(), [&](std::size_t i) {
       check_series(*requests[i].series, patch_, requests[i].align, requests[i].horizon);
     });
@@ -89,17 +94,45 @@ void Engine::run(std::span<const SeriesRequest> requests, const Generation& gene
               static_cast<std::size_t>(item.patches);
   }
   sink.progress(0, total_);
-  const std::uint64_t reads_before = backend_.host_reads();
-  for (std::size_t first = 0; first < requests.size();) {
-    const std::size_t count = chunk_size(first, limits);
-    run_range(first, count, limits, sink);
-    first += count;
+  const std::int64_t rows = chunk_rows(limits);
+  try {
+    for (std::size_t first = 0; first < requests.size();) {
+      const std::size_t count = chunk_size(first, rows, limits);
+      run_range(first, count, limits, sink);
+      first += count;
+    }
+    if (under_way_ > 0) sink.handed_over();
+    while (under_way_ > 0) land(sink);
+  } catch (...) {
+    give_up_flights();
+    throw;
   }
-  host_reads_ += backend_.host_reads() - reads_before;
+}
+
+bool Engine::captures() const {
+  return capturing_ && backend_.capture() != nullptr && generation_.probe == nullptr;
+}
+
+/// The most rows of a chunk: as many as are allowed or, where chunks overlap, a share of all.
+std::int64_t Engine::chunk_rows(const Limits& limits) const {
+  // Enough to keep all of a device busy.
+  constexpr std::int64_t kOverlapping = 16384;
+  if (!captures()) return limits.rows;
+  MicroBatch common;
+  common.cached = generation_.cached;
+  std::int64_t all = 0, most = 0;
+  for (const Item& item : items_) {
+    const std::int64_t rows = program_->prefill_rows(item, common);
+    all += rows;
+    most = std::max(most, rows);
+  }
+  const std::int64_t chunks = (all + kOverlapping - 1) / kOverlapping;
+  if (chunks <= 1) return limits.rows;
+  return std::min(limits.rows, (all + chunks - 1) / chunks + most);
 }
 
 /// How many requests, from `first` on, go through the network together.
-std::size_t Engine::chunk_size(std::size_t first, const Limits& limits) {
+std::size_t Engine::chunk_size(std::size_t first, std::int64_t most_rows, const Limits& limits) {
   MicroBatch common;
   common.cached = generation_.cached;
   std::int64_t rows = 0;
@@ -108,7 +141,7 @@ std::size_t Engine::chunk_size(std::size_t first, const Limits& limits) {
     rows += program_->prefill_rows(items_[i], common);
     // Statistics are formed on the host or by the backend: the same for all of a micro-batch.
     const bool other = on_host(items_[i]) != on_host(items_[first]);
-    if (count > 0 && (rows > limits.rows || other)) break;
+    if (count > 0 && (rows > most_rows || other)) break;
     ++count;
   }
   // Few enough that all trajectories fit into one graph.
@@ -122,8 +155,7 @@ std::size_t Engine::chunk_size(std::size_t first, const Limits& limits) {
 
 /// The fewest trajectories at once with which a forecast can be captured.
 std::int32_t Engine::min_at_once(const MicroBatch& batch) const {
-  const bool captures = capturing_ && backend_.capture() != nullptr && generation_.probe == nullptr;
-  return captures ? program_->min_at_once(batch) : 1;
+  return captures() ? program_->min_at_once(batch) : 1;
 }
 
 /// Whether a request has more trajectories than the backend can form statistics of.
@@ -175,43 +207,56 @@ void Engine::run_range(std::size_t first, std::size_t count, const Limits& limit
   MicroBatch batch = batch_of(first, count);
   if (run_chunk(first, count, program_->at_once(batch, limits), sink)) return;
   if (count == 1) refuse(first);
-  ++splits_;
+  ++work_->splits;
   plans_.log(Topic::memory, "batch_split",
              fmt::format("batch split: {} series do not fit together", count));
   run_range(first, count / 2, limits, sink);
   run_range(first + count / 2, count - count / 2, limits, sink);
 }
 
-/// False, and nothing has been said to the sink, where the memory does not suffice.
+/// False, and nothing has been said to the sink about these, where the memory does not suffice.
 bool Engine::run_chunk(std::size_t first, std::size_t count, std::int32_t at_once,
                        ResultSink& sink) {
   MicroBatch batch = batch_of(first, count);
   batch.at_once = at_once;
-  if (!acquire(batch)) return false;
-  {
-    const Stopwatch watch(times_.prepare, "prepare");
-    if (pool_.size() < count) pool_.resize(count);
-    share_out(backend_, count, [&](std::size_t i) {
-      Item& item = items_[first + i];
-      const SeriesRequest& r = requests_[item.index];
-      prepare(*r.series, patch_, r.align, r.horizon, pool_[i]);
-      item.prepared = &pool_[i];
-    });
+  const bool ahead = under_way_ == kFlights;
+  if (ahead) {
+    prepare_chunk(first, count);
+    land(sink);
   }
-  if (generation_.probe != nullptr) generation_.probe->begin(first, count);
+  bool begun = false;
   for (;;) {
-    if (execute(batch, sink) == Outcome::done) return true;
+    if (!acquire(batch, sink)) return false;
+    if (!begun) {
+      if (!ahead) prepare_chunk(first, count);
+      if (generation_.probe != nullptr) generation_.probe->begin(first, count);
+      begun = true;
+    }
+    const Outcome outcome = execute(batch, sink);
+    if (outcome == Outcome::done) return true;
+    if (wait_for_landing(sink)) continue;
     // What the plan holds may be what inputs and results are short of.
     plans_.forget();
     if (count > 1 || batch.at_once == 1) return false;
-    ++splits_;
+    ++work_->splits;
     batch.at_once = (batch.at_once + 1) / 2;
-    if (!acquire(batch)) return false;
   }
 }
 
+void Engine::prepare_chunk(std::size_t first, std::size_t count) {
+  const Stopwatch watch(work_->times.prepare, "prepare");
+  if (pool_.size() < count) pool_.resize(count);
+  share_out(backend_, count, [&](std::size_t i) {
+    Item& item = items_[first + i];
+    const SeriesRequest& r = requests_[item.index];
+    prepare(*r.series, patch_, r.align, r.horizon, pool_[i]);
+    item.prepared = &pool_[i];
+  });
+}
+
 /// Finds memory for as many trajectories as fit, halving `at_once`; false where not even one does.
-bool Engine::acquire(MicroBatch& batch) {
+/// Nothing is halved for want of memory that others give back.
+bool Engine::acquire(MicroBatch& batch, ResultSink& sink) {
   // Rather fewer series than so few trajectories that nothing can be captured.
   const std::int32_t fewest =
       batch.items.size() == 1 ? 1 : std::min(batch.at_once, min_at_once(batch));
@@ -226,11 +271,12 @@ bool Engine::acquire(MicroBatch& batch) {
         plans_.log(Topic::memory, "no_memory",
                    fmt::format("no memory for {} trajectories of {} series", batch.at_once,
                                batch.items.size()));
-        if (graphs_.forget()) continue;  // theirs may be all that is missing
+        if (work_->graphs.forget()) continue;  // theirs may be all that is missing
+        if (wait_for_landing(sink)) continue;
       }
     }
     if (batch.at_once <= fewest) return false;
-    ++splits_;
+    ++work_->splits;
     batch.at_once = std::max((batch.at_once + 1) / 2, fewest);
   }
 }
@@ -254,21 +300,21 @@ void Engine::refuse(std::size_t first) {
 }
 
 void Engine::count(Counters& counters) const {
-  counters.splits = splits_;
-  counters.host_reads = host_reads_;
-  counters.graph_captures = graph_captures_;
-  counters.capture_seconds = capture_seconds_;
-  counters.graph_replays = graph_replays_;
-  counters.graph_fallbacks = graph_fallbacks_;
-  counters.graph_launches = launches_;
-  counters.allocations += allocations_;
-  counters.device_seconds = device_seconds_;
-  counters.operations = cost_.operations;
-  counters.weight_bytes = cost_.weight_bytes;
-  counters.prepare_seconds = times_.prepare;
-  counters.context_seconds = times_.prefill;
-  counters.decode_seconds = times_.decode;
-  counters.statistics_seconds = times_.statistics;
+  counters.splits = work_->splits;
+  counters.host_reads = work_->host_reads;
+  counters.graph_captures = work_->graph_captures;
+  counters.capture_seconds = work_->capture_seconds;
+  counters.graph_replays = work_->graph_replays;
+  counters.graph_fallbacks = work_->graph_fallbacks;
+  counters.graph_launches = work_->launches;
+  counters.allocations += work_->allocations;
+  counters.device_seconds = work_->device_seconds;
+  counters.operations = work_->cost.operations;
+  counters.weight_bytes = work_->cost.weight_bytes;
+  counters.prepare_seconds = work_->times.prepare;
+  counters.context_seconds = work_->times.prefill;
+  counters.decode_seconds = work_->times.decode;
+  counters.statistics_seconds = work_->times.statistics;
 }
 
 }  // namespace toto

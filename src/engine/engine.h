@@ -5,11 +5,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "backend/graph_capture.h"
-#include "engine/graph_cache.h"
+#include "engine/device_work.h"
 #include "engine/plan_table.h"
 #include "engine/prepare.h"
 #include "models/executor.h"
@@ -70,8 +72,12 @@ struct SeriesResults {
 class ResultSink {
  public:
   virtual ~ResultSink() = default;
+  /// Called once everything that is left of the call is under way on a device that computes by
+  /// itself: another call may begin.
+  virtual void handed_over() {}
   /// Called while the device computes, once or, where a chunk had to be split, again: results() of
-  /// this request comes next. To be used for what needs no results, such as memory for them.
+  /// this request comes next. To be used for what needs no results, such as memory for them: where
+  /// calls overlap, another one has the turn.
   virtual void expect(std::size_t /*request*/) {}
   virtual void results(const SeriesResults& results) = 0;
   /// Whether results() of several series may be called at once, by several threads.
@@ -86,48 +92,74 @@ class NoResults final : public ResultSink {
   void results(const SeriesResults& /*results*/) override {}
 };
 
+/// Calls of one engine come one after the other. On a device that captures forecasts the chunks of
+/// a call overlap: while one is computed, the next is staged, and results of the one before are
+/// read.
 class Engine {
  public:
   /// `plans` may be shared with nothing else while a forecast runs.
   Engine(const Network& net, PlanTable& plans);
+  /// Engines that share `plans` and `work` overlap, as far as they let each other have the turn.
+  Engine(const Network& net, PlanTable& plans, std::shared_ptr<DeviceWork> work);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   /// Whether forecasts are captured where the backend can do that.
   void set_capturing(bool capturing) { capturing_ = capturing; }
 
-  /// Throws what check_series throws for any series, before anything is computed; and Error:
-  /// memory_limit (2), out_of_memory (70).
+  /// `turn`: the lock of the model's turn, which others may have while the device computes;
+  /// nullptr: they may not. Throws what check_series throws for any series, before anything is
+  /// computed; and Error: memory_limit (2), out_of_memory (70).
   void run(std::span<const SeriesRequest> requests, const Generation& generation,
-           const Limits& limits, ResultSink& sink);
+           const Limits& limits, ResultSink& sink, std::unique_lock<std::mutex>* turn = nullptr);
 
   void count(Counters& counters) const;
-  [[nodiscard]] std::uint64_t graph_captures() const { return graph_captures_; }
-  [[nodiscard]] std::uint64_t graph_fallbacks() const { return graph_fallbacks_; }
-  [[nodiscard]] std::uint64_t allocations() const { return allocations_; }
+  [[nodiscard]] const DeviceWork& work() const { return *work_; }
 
  private:
   // engine.cpp: micro-batches and memory for them
-  [[nodiscard]] std::size_t chunk_size(std::size_t first, const Limits& limits);
+  [[nodiscard]] std::int64_t chunk_rows(const Limits& limits) const;
+  [[nodiscard]] std::size_t chunk_size(std::size_t first, std::int64_t most_rows,
+                                       const Limits& limits);
   [[nodiscard]] std::int32_t min_at_once(const MicroBatch& batch) const;
   void run_range(std::size_t first, std::size_t count, const Limits& limits, ResultSink& sink);
   bool run_chunk(std::size_t first, std::size_t count, std::int32_t at_once, ResultSink& sink);
+  void prepare_chunk(std::size_t first, std::size_t count);
+  [[nodiscard]] bool captures() const;
   [[nodiscard]] bool on_host(const Item& item) const;
   [[nodiscard]] MicroBatch batch_of(std::size_t first, std::size_t count);
-  bool acquire(MicroBatch& batch);
+  bool acquire(MicroBatch& batch, ResultSink& sink);
   [[nodiscard]] ProgramKey key_of(const MicroBatch& batch) const;
   [[noreturn]] void refuse(std::size_t first);
 
   // execute.cpp: at once, or as a captured graph
-  enum class Outcome { done, no_memory };
+  enum class Outcome {
+    done,  // or under way
+    wait,  // until one of those that are under way has landed
+    no_memory
+  };
   Outcome execute(const MicroBatch& batch, ResultSink& sink);
-  Outcome replay(const MicroBatch& batch, const ProgramKey& key, ResultSink& sink);
+  Outcome launch(const MicroBatch& batch, const ProgramKey& key);
   [[nodiscard]] const char* uncapturable(const MicroBatch& batch) const;
   [[nodiscard]] CapturedForecast* capture(const MicroBatch& batch, const ProgramKey& key);
   void stage(const MicroBatch& batch, const ProgramKey& key, const Staging& in, bool replay);
   [[nodiscard]] ResultPointers pointers(const ProgramKey& key, std::byte* to, float* kept) const;
   [[nodiscard]] Levels levels_of(const ProgramKey& key, const Staging& in) const;
-  void await(const MicroBatch& batch, const ProgramKey& key, const Staging& out);
+
+  // flights.cpp: what is under way, and its results
+  /// A micro-batch that was launched. Its items stay where they are until the end of the call.
+  struct Flight {
+    MicroBatch batch;
+    ProgramKey key;
+    CapturedForecast* captured = nullptr;
+    std::vector<HostResult> awaited;
+  };
+  void depart(const MicroBatch& batch, const ProgramKey& key, CapturedForecast& captured);
+  void land(ResultSink& sink);
+  void leave_flight();
+  void give_up_flights() noexcept;
+  bool wait_for_landing(ResultSink& sink);
+  void await(Flight& flight) const;
   void read(const MicroBatch& batch, const ProgramKey& key, const std::byte* from,
             ResultSink& sink);
 
@@ -135,28 +167,25 @@ class Engine {
   Backend& backend_;
   PlanTable& plans_;
   std::unique_ptr<Program> program_;
-  const Workspace* memory_ = nullptr;
-  std::int32_t patch_;  // P
+  std::shared_ptr<DeviceWork> work_;
+  const Workspace* memory_ = nullptr;  // while the engine has the turn
+  std::int32_t patch_;                 // P
+  bool capturing_ = false;
+  Buffers buffers_;  // of forecasts that are executed at once
 
   // Of the call. Vectors only ever grow, so that warmed-up forecasts allocate nothing.
   std::span<const SeriesRequest> requests_;
+  std::unique_lock<std::mutex>* turn_ = nullptr;
   std::vector<std::size_t> first_lanes_;  // of the items whose results are read
   Generation generation_;
   std::vector<Item> items_;  // in the order of requests; of a chunk: most patches first
   std::vector<Prepared> pool_;
   std::vector<double> levels_;  // of the chunk
-  std::vector<HostResult> awaited_;
-  Buffers buffers_;  // of forecasts that are executed at once
-
+  // The oldest first, the next launch behind the last: a ring.
+  static constexpr std::size_t kFlights = 2;
+  std::array<Flight, kFlights> flights_;
+  std::size_t oldest_ = 0, under_way_ = 0;
   std::size_t done_ = 0, total_ = 0;
-  std::uint64_t splits_ = 0, allocations_ = 0;
-  bool capturing_ = false;
-  GraphCache graphs_;
-  std::uint64_t graph_captures_ = 0, graph_replays_ = 0, graph_fallbacks_ = 0, launches_ = 0;
-  std::uint64_t host_reads_ = 0;
-  double device_seconds_ = 0, capture_seconds_ = 0;
-  Cost cost_;
-  StageTimes times_;
 };
 
 }  // namespace toto

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Series with options of their own in one call of a forecaster: what the service gives to a device.
+// Series with options of their own in one call of a forecaster.
 #pragma once
 
 #include <span>

@@ -84,9 +84,11 @@ const AskedLevels& ForecastWriter::add_levels(const ForecastOptions& options) {
 }
 
 void ForecastWriter::start(std::span<const ForecastJob> jobs, const Progress* progress,
-                           std::vector<SeriesRequest>& requests) {
+                           std::vector<SeriesRequest>& requests,
+                           const std::function<void()>* handed_over) {
   jobs_ = jobs;
   progress_ = progress;
+  handed_over_ = handed_over;
   levels_used_ = 0;
   on_host_ = false;
   // Spans into levels_ must stay: room for as many as there can be.
@@ -118,6 +120,10 @@ SeriesRequest ForecastWriter::request_of(const Series& series,
     r.trajectories = static_cast<std::int32_t>(options.num_samples);
   }
   return r;
+}
+
+void ForecastWriter::handed_over() {
+  if (handed_over_ != nullptr && *handed_over_) (*handed_over_)();
 }
 
 void ForecastWriter::expect(std::size_t request) {

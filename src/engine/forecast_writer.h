@@ -49,9 +49,11 @@ class ForecastWriter final : public ResultSink {
   explicit ForecastWriter(const Network& net);
 
   /// Starts a call, and fills `requests` (seeds, levels, trajectories) for the engine; all of them
-  /// must outlive it. The jobs must be alike. `progress`: null or empty for none.
+  /// must outlive it. The jobs must be alike. `progress`: null or empty for none. `handed_over`, of
+  /// ResultSink: likewise.
   void start(std::span<const ForecastJob> jobs, const Progress* progress,
-             std::vector<SeriesRequest>& requests);
+             std::vector<SeriesRequest>& requests,
+             const std::function<void()>* handed_over = nullptr);
   /// What the engine is asked for one series, levels excepted.
   [[nodiscard]] SeriesRequest request_of(const Series& series,
                                          const ForecastOptions& options) const;
@@ -63,6 +65,7 @@ class ForecastWriter final : public ResultSink {
   /// Where the statistics of a job go. Its `out` has been prepared, or says the sizes.
   [[nodiscard]] static StatisticsTarget target_of(const ForecastJob& job);
 
+  void handed_over() override;
   /// Sizes of the answer to one request.
   void expect(std::size_t request) override;
   void results(const SeriesResults& results) override;
@@ -92,6 +95,7 @@ class ForecastWriter final : public ResultSink {
   std::size_t components_;
   std::span<const ForecastJob> jobs_;
   const Progress* progress_ = nullptr;
+  const std::function<void()>* handed_over_ = nullptr;
   std::vector<AskedLevels> levels_;  // of the call, the first levels_used_ of them
   std::size_t levels_used_ = 0;
   bool on_host_ = false;  // some statistics of the call are formed here

@@ -2,16 +2,20 @@
 #include "engine/graph_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace toto {
 
-GraphCache::~GraphCache() { forget(); }
+GraphCache::~GraphCache() {
+  for (const auto& captured : all_) release(*captured);
+}
 
 bool GraphCache::forget() {
-  for (const auto& captured : all_) release(*captured);
-  const bool any = !all_.empty();
-  all_.clear();
-  return any;
+  return std::erase_if(all_, [&](const auto& captured) {
+           if (captured->under_way) return false;
+           release(*captured);
+           return true;
+         }) > 0;
 }
 
 void GraphCache::release(CapturedForecast& captured) const {
@@ -21,22 +25,32 @@ void GraphCache::release(CapturedForecast& captured) const {
 
 CapturedForecast* GraphCache::find(const ProgramKey& key) {
   std::erase_if(all_, [&](const auto& captured) {
-    if (captured->key.epoch == key.epoch) return false;
+    if (captured->key.epoch == key.epoch || captured->under_way) return false;
     release(*captured);
     return true;
   });
   for (const auto& captured : all_) {
-    if (captured->key != key) continue;
+    if (captured->under_way || captured->key != key) continue;
     captured->used = ++clock_;
     return captured.get();
   }
   return nullptr;
 }
 
+std::size_t GraphCache::under_way(const ProgramKey& key) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      all_, [&](const auto& captured) { return captured->under_way && captured->key == key; }));
+}
+
+bool GraphCache::has_room() const {
+  return !full() ||
+         std::ranges::any_of(all_, [](const auto& captured) { return !captured->under_way; });
+}
+
 CapturedForecast& GraphCache::add(std::unique_ptr<CapturedForecast> captured) {
   if (full()) {
-    const auto oldest = std::min_element(
-        all_.begin(), all_.end(), [](const auto& a, const auto& b) { return a->used < b->used; });
+    const auto oldest = std::ranges::min_element(
+        all_, {}, [](const auto& one) { return std::pair(one->under_way, one->used); });
     release(**oldest);
     all_.erase(oldest);
   }

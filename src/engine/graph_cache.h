@@ -25,10 +25,12 @@ struct CapturedForecast {
   bool on_host = false;  // operations write results straight to the host's side
   std::unique_ptr<GraphCapture::Graph> graph;
   std::uint64_t used = 0;
+  bool under_way = false;  // launched, and its results have not been read yet
 };
 
 /// Owns captured forecasts and their memory, at most `max` of them, at least 1. The least recently
-/// used goes.
+/// used goes; none does while it is under way. There may be several of a key, each with buffers of
+/// its own: one is under way while inputs of the next forecast are put into another one's.
 class GraphCache {
  public:
   GraphCache(Backend& backend, std::size_t max) : backend_(backend), max_(max) {}
@@ -36,13 +38,18 @@ class GraphCache {
   GraphCache(const GraphCache&) = delete;
   GraphCache& operator=(const GraphCache&) = delete;
 
-  /// nullptr where there is none. Those that point into memory of an earlier epoch are forgotten.
+  /// One that is not under way; nullptr where there is none. Those that point into memory of an
+  /// earlier epoch are forgotten.
   [[nodiscard]] CapturedForecast* find(const ProgramKey& key);
+  /// How many of a key are under way.
+  [[nodiscard]] std::size_t under_way(const ProgramKey& key) const;
   /// Whether one more pushes another one out.
   [[nodiscard]] bool full() const { return all_.size() >= max_; }
-  /// Takes one with its memory allocated.
+  /// Whether there is room for one more, or one that can go.
+  [[nodiscard]] bool has_room() const;
+  /// Takes one with its memory allocated. There must be room.
   CapturedForecast& add(std::unique_ptr<CapturedForecast> captured);
-  /// Frees all of them; false where there was none.
+  /// Frees all that are not under way; false where there was none.
   bool forget();
   /// Frees what `captured` holds.
   void release(CapturedForecast& captured) const;

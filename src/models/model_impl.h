@@ -21,7 +21,8 @@ struct Model::Impl {
   double load_seconds = 0;     // that loading took, reading included
   std::string configuration;   // all that config.json decides
   mutable bool tuned = false;  // max-autotune has chosen kernel parameters; under `turn`
-  /// A backend has one set of scratch memory and one team of threads: forecasts take turns.
+  /// A backend has one set of scratch memory and one team of threads: forecasts take turns. While a
+  /// device computes one, the next may be made ready.
   mutable std::mutex turn;
   /// Loads the same model on the CPU (models/cpu_fallback.h); empty: there is nowhere else to go.
   std::function<std::shared_ptr<const Impl>()> load_cpu_fallback;

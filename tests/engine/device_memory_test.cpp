@@ -79,8 +79,8 @@ class NeverCaptures : public SmallDevice, public GraphCapture {
   void begin() override { unexpected(); }
   std::unique_ptr<Graph> end() override { unexpected(); }
   void abandon() noexcept override {}
-  void launch(const Graph&, bool, std::span<const HostResult>) override { unexpected(); }
-  double finish(bool, std::span<const HostResult>) override { unexpected(); }
+  void launch(Graph&, bool, std::span<const HostResult>) override { unexpected(); }
+  double finish(Graph&, bool, std::span<const HostResult>) override { unexpected(); }
 
  private:
   [[noreturn]] static void unexpected() { throw std::logic_error("nothing was to be captured"); }

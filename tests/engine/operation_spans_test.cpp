@@ -44,8 +44,8 @@ class OperationSpans : public testing::Test {
 
 std::set<std::string> operations() { return {kOperationNames.begin(), kOperationNames.end()}; }
 
-const std::set<std::string> kStages = {"load",    "plan",    "autotune", "capture",   "replay",
-                                       "prepare", "prefill", "decode",   "statistics"};
+const std::set<std::string> kStages = {"load", "plan",    "autotune", "capture", "replay",
+                                       "wait", "prepare", "prefill",  "decode",  "statistics"};
 
 Names names_in(const Trace& trace) {
   Names names;

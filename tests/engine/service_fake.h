@@ -71,7 +71,7 @@ class FakeRunner final : public Runner {
       : name_(std::move(name)), log_(log), on_run_(std::move(on_run)), gpu_(gpu) {}
 
   [[nodiscard]] std::string_view device() const override { return name_; }
-  [[nodiscard]] bool on_device() const override { return gpu_; }
+  [[nodiscard]] std::size_t lanes() const override { return gpu_ ? 3 : 1; }
   void check(const Request& request) const override {
     if (request.options.horizon == 0) throw Error(ExitStatus::usage, "invalid_horizon", "zero");
   }
@@ -83,11 +83,11 @@ class FakeRunner final : public Runner {
     return a.options.seed == b.options.seed;
   }
   void run(std::span<const Request* const> requests, std::span<Outcome> outcomes,
-           const StopCheck& stop) override {
+           const RunnerCall& call) override {
     FakeLog::Batch batch{name_, {}};
     for (const Request* r : requests) batch.ids.emplace_back(r->series.id);
     log_.add(std::move(batch));
-    if (on_run_) on_run_(requests, stop);
+    if (on_run_) on_run_(requests, call.stop);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       outcomes[i].forecast.mean = {static_cast<float>(requests[i]->options.horizon)};
     }

@@ -61,7 +61,9 @@ void expect_bits_of_alone(const Model& model, const std::vector<OwnedSeries>& ow
   }
   ForecasterRunner runner(model, {});
   std::vector<Outcome> together(owned.size());
-  runner.run(all, together, [] { return false; });
+  const StopCheck never = [] { return false; };
+  const std::function<void()> nobody;
+  runner.run(all, together, {0, never, nobody});
   Forecaster alone(model);
   for (std::size_t i = 0; i < owned.size(); ++i) {
     SCOPED_TRACE(i);

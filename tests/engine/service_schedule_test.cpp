@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <chrono>
 #include <set>
 #include <thread>
 
@@ -166,6 +167,97 @@ TEST(ServiceSchedule, AGpuComputesWhileResultsAreGivenOut) {
   EXPECT_TRUE(service.drain(std::chrono::seconds(120)));
   EXPECT_EQ(begun_meanwhile, static_cast<int>(kMany));
   EXPECT_THAT(log.all().back().ids, ElementsAre("next"));
+}
+
+/// A device that has all of a micro-batch as soon as it is called.
+class AtOnce final : public Runner {
+ public:
+  AtOnce(FakeLog& log, test::FakeRunner::OnRun on_run)
+      : inner_("at once", log, std::move(on_run), true) {}
+  [[nodiscard]] std::string_view device() const override { return inner_.device(); }
+  [[nodiscard]] std::size_t lanes() const override { return inner_.lanes(); }
+  void check(const Request& request) const override { inner_.check(request); }
+  [[nodiscard]] Estimate estimate(const Request& request, bool bytes) const override {
+    return inner_.estimate(request, bytes);
+  }
+  [[nodiscard]] bool compatible(const Request& a, const Request& b) const override {
+    return inner_.compatible(a, b);
+  }
+  void run(std::span<const Request* const> requests, std::span<Outcome> outcomes,
+           const RunnerCall& call) override {
+    call.handed_over();
+    inner_.run(requests, outcomes, call);
+  }
+
+ private:
+  test::FakeRunner inner_;
+};
+
+/// A service over one such device, which is held in every micro-batch until the gate opens.
+struct HeldService {
+  FakeLog log;
+  test::Gate gate;
+  Service service;
+  explicit HeldService(const ServiceOptions& options) : service(make(options)) {}
+  ~HeldService() { gate.open(); }
+  HeldService(const HeldService&) = delete;
+  HeldService& operator=(const HeldService&) = delete;
+  Service make(const ServiceOptions& options) {
+    std::vector<std::unique_ptr<Runner>> runners;
+    runners.push_back(
+        std::make_unique<AtOnce>(log, [this](auto, const StopCheck&) { gate.pass(); }));
+    return make_service(std::move(runners), options);
+  }
+};
+
+TEST(ServiceSchedule, WhileAGpuComputesOneFullMicroBatchIsMadeReadyAndNoMore) {
+  ServiceOptions options;
+  options.max_batch_requests = 10;
+  HeldService held(options);
+  std::vector<Future> futures;
+  futures.push_back(held.service.submit(fake_request("plug")));
+  ASSERT_TRUE(held.log.wait_for(1));
+  for (int i = 0; i < 9; ++i) futures.push_back(held.service.submit(fake_request("a")));
+  EXPECT_EQ(held.service.counters().queued, 9U);  // they wait for company
+  for (int i = 0; i < 25; ++i) futures.push_back(held.service.submit(fake_request("b")));
+  ASSERT_TRUE(held.log.wait_for(2));
+  EXPECT_EQ(held.log.all().back().ids.size(), 10U);
+  futures.push_back(held.service.submit(fake_request("c")));
+  EXPECT_EQ(held.service.counters().queued, 25U);
+  EXPECT_EQ(held.service.counters().running, 11U);
+  held.gate.open();
+  EXPECT_TRUE(held.service.drain(std::chrono::seconds(60)));
+  EXPECT_EQ(held.service.counters().completed, futures.size());
+  EXPECT_FALSE(held.service.counters().devices.front().busy);
+}
+
+TEST(ServiceSchedule, ALargeMicroBatchIsMadeReadyThoughItIsNotFull) {
+  HeldService held({});
+  const auto plug = held.service.submit(fake_request("plug"));
+  ASSERT_TRUE(held.log.wait_for(1));
+  const auto small = held.service.submit(fake_request("small", 1000));
+  EXPECT_EQ(held.service.counters().queued, 1U);
+  const auto large = held.service.submit(fake_request("large", 5000));
+  ASSERT_TRUE(held.log.wait_for(2));
+  EXPECT_THAT(held.log.all().back().ids, ElementsAre("small", "large"));
+}
+
+// Of what was queued and computed, each second is counted once.
+TEST(ServiceSchedule, SecondsOfMicroBatchesThatOverlapAreNotCountedTwice) {
+  ServiceOptions options;
+  options.max_batch_requests = 1;
+  const auto begun = std::chrono::steady_clock::now();
+  HeldService held(options);
+  std::vector<Future> futures;
+  for (int i = 0; i < 2; ++i) futures.push_back(held.service.submit(fake_request("x")));
+  ASSERT_TRUE(held.log.wait_for(2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  held.gate.open();
+  EXPECT_TRUE(held.service.drain(std::chrono::seconds(60)));
+  const std::chrono::duration<double> all = std::chrono::steady_clock::now() - begun;
+  const double busy = held.service.counters().devices.front().busy_seconds;
+  EXPECT_GE(busy, 0.02);
+  EXPECT_LE(busy, all.count());
 }
 
 TEST(ServiceSchedule, GpusAnswerEveryRequestOnceWhateverTheSizeOfTheMicroBatch) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU as a device that captures: between begin() and end() operations are kept as they are
 // called, and carried out when the graph is replayed, on batches that are read then. The two sides
-// of a staging buffer are apart, so that what is not copied is not there.
+// of a staging buffer are apart, so that what is not copied is not there. Graphs are carried out as
+// late as the seam allows, so that what is read too soon is not there either: when somebody waits
+// for them, or for the device.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,8 +13,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <span>
@@ -35,8 +39,25 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
 
   std::function<void()> on_staging;  // called before memory for inputs or results is allocated
   std::function<void()> on_replay;
+  std::function<void()> on_finish;  // called where the host begins to wait for a graph
+  /// The most graphs that were under way at once.
+  [[nodiscard]] std::size_t most_under_way() const { return most_under_way_; }
   /// Staging buffers that there are.
   [[nodiscard]] int stagings() const { return stagings_; }
+
+  // --- memory: taken back once everything has ended that may use it ---
+
+  void release(void* memory) noexcept override {
+    const std::scoped_lock lock(device_);
+    carry_out_all();
+    Base::release(memory);
+  }
+  void reserve_statistics(std::int32_t components, std::int32_t levels,
+                          std::int32_t samples) override {
+    const std::scoped_lock lock(device_);
+    carry_out_all();
+    Base::reserve_statistics(components, levels, samples);
+  }
 
   // --- the operations of the seam ---
 
@@ -125,16 +146,16 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   [[nodiscard]] StatisticsLimits statistics_limits() const override { return {1000, 32}; }
   void upload(std::span<const double> from, void* to) const override {
     EXPECT_FALSE(capturing_) << "it would not be in the graph";
-    Base::upload(from, to);
+    take([&] { Base::upload(from, to); });
   }
   void upload(std::span<const float> from, void* to) const override {
     EXPECT_FALSE(capturing_) << "it would not be in the graph";
-    Base::upload(from, to);
+    take([&] { Base::upload(from, to); });
   }
   void download(const void* from, std::span<double> to) const override {
     EXPECT_FALSE(capturing_) << "there is nothing to read yet";
     ++reads_;
-    Base::download(from, to);
+    take([&] { Base::download(from, to); });
   }
   [[nodiscard]] std::uint64_t host_reads() const override { return reads_; }
 
@@ -147,6 +168,8 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   }
   void release_staging(const Staging& staging) noexcept override {
     if (staging.host == nullptr) return;
+    const std::scoped_lock lock(device_);
+    carry_out_all();
     --stagings_;
     operator delete(staging.host, kAlignment);
     operator delete(staging.device, kAlignment);
@@ -170,12 +193,14 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   void synchronise() const override {
     EXPECT_FALSE(capturing_);
     ++reads_;
+    take([] {});
   }
 
   // --- capture ---
 
   [[nodiscard]] GraphCapture* capture() override { return this; }
   void begin() override {
+    take([] {});
     capturing_ = true;
     operations_.clear();
   }
@@ -187,15 +212,25 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
     capturing_ = false;
     operations_.clear();
   }
-  void launch(const Graph& graph, bool /*timed*/, std::span<const HostResult> results) override {
-    EXPECT_EQ(launched_, nullptr);
+  void launch(Graph& graph, bool /*timed*/, std::span<const HostResult> results) override {
     if (on_replay) on_replay();
     for_each_word(results, [](float& word) { word = std::bit_cast<float>(kUnwritten); });
-    launched_ = &static_cast<const Operations&>(graph);
+    const std::scoped_lock lock(device_);
+    auto& operations = static_cast<Operations&>(graph);
+    EXPECT_FALSE(operations.under_way);
+    operations.under_way = operations.launched = true;
+    launched_.push_back(&operations);
+    ++under_way_;
+    most_under_way_ = std::max(most_under_way_, under_way_);
   }
-  /// As late as they may be, so that whatever is read before is not there.
-  double finish(bool timed, std::span<const HostResult> results) override {
-    for (const auto& operation : std::exchange(launched_, nullptr)->all) operation();
+  double finish(Graph& graph, bool timed, std::span<const HostResult> results) override {
+    if (on_finish) on_finish();
+    const std::scoped_lock lock(device_);
+    auto& operations = static_cast<Operations&>(graph);
+    EXPECT_TRUE(operations.under_way);
+    while (operations.launched) carry_out_next();
+    operations.under_way = false;
+    --under_way_;
     for_each_word(results,
                   [](float word) { EXPECT_NE(std::bit_cast<std::uint32_t>(word), kUnwritten); });
     return timed ? 1e-6 : 0;
@@ -205,8 +240,11 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   using Operation = std::function<void()>;
   struct Operations final : Graph {
     explicit Operations(std::vector<Operation> taken) : all(std::move(taken)) {}
+    ~Operations() override { EXPECT_FALSE(under_way) << "its results have not been waited for"; }
     [[nodiscard]] std::size_t launches() const override { return all.size(); }
     std::vector<Operation> all;
+    bool under_way = false;  // nobody has waited for it yet
+    bool launched = false;   // and it has not been carried out
   };
   static constexpr std::align_val_t kAlignment{256};
   static constexpr std::uint32_t kUnwritten = 0xFFFFFFFFU;
@@ -244,15 +282,31 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   void take(Operation operation) const {
     if (capturing_) {
       operations_.push_back(std::move(operation));
-    } else {
-      operation();
+      return;
     }
+    const std::scoped_lock lock(device_);
+    if (!carrying_out_) carry_out_all();  // else it is a part of an operation
+    operation();
+  }
+  void carry_out_next() const {
+    Operations& next = *launched_.front();
+    launched_.pop_front();
+    carrying_out_ = true;
+    for (const auto& operation : next.all) operation();
+    carrying_out_ = false;
+    next.launched = false;
+  }
+  void carry_out_all() const {
+    while (!launched_.empty()) carry_out_next();
   }
 
   CapturingOps2 ops2_{*Base::ops2(), [this](Operation operation) { take(std::move(operation)); }};
   bool capturing_ = false;
-  const Operations* launched_ = nullptr;
   mutable std::vector<Operation> operations_;
+  mutable std::recursive_mutex device_;  // of what follows, and of operations
+  mutable bool carrying_out_ = false;
+  mutable std::deque<Operations*> launched_;
+  std::size_t under_way_ = 0, most_under_way_ = 0;
   mutable std::uint64_t reads_ = 0;
   int stagings_ = 0;
 };

@@ -6,6 +6,7 @@
 #include "engine/forecast_jobs.h"
 #include "engine/prepare.h"
 #include "models/model_impl.h"
+#include "settings/complete.h"
 
 namespace toto {
 
@@ -34,14 +35,31 @@ void check_replicas(std::span<const Model> replicas) {
   }
 }
 
+namespace {
+
+/// One is made ready and one is computed, while the results of a third are given out.
+constexpr std::size_t kDeviceLanes = 3;
+
+std::size_t lanes_of(const Model& model) {
+  return model.impl().net->backend().capture() != nullptr ? kDeviceLanes : 1;
+}
+
+/// When the last call that uses it has ended, it goes.
+std::shared_ptr<Forecaster::Impl> shared(std::unique_ptr<Forecaster::Impl> impl) {
+  return {impl.release(),
+          [](Forecaster::Impl* p) { retire(std::unique_ptr<Forecaster::Impl>(p)); }};
+}
+
+}  // namespace
+
 ForecasterRunner::ForecasterRunner(const Model& model, const ForecasterOptions& options)
     : model_(model),
       device_(model.impl().net->backend().device()),
       cost_(*model.impl().net),
-      forecaster_(model, options) {}
-
-bool ForecasterRunner::on_device() const {
-  return model_.impl().net->backend().capture() != nullptr;
+      jobs_(lanes_of(model)),
+      forecaster_(
+          shared(std::make_unique<Forecaster::Impl>(model, complete(options), lanes_of(model)))) {
+  forecaster_->start();
 }
 
 void ForecasterRunner::check(const Request& request) const {
@@ -63,14 +81,31 @@ bool ForecasterRunner::compatible(const Request& a, const Request& b) const {
   return ForecastWriter::alike(a.options, b.options);
 }
 
+ForecasterRunner::Shared ForecasterRunner::current() {
+  const std::scoped_lock lock(mutex_);
+  return forecaster_;
+}
+
+/// The first lane that lacks memory goes to the CPU, and all others with it.
+ForecasterRunner::Shared ForecasterRunner::on_cpu(const Shared& lacking, const std::string& lack) {
+  const std::scoped_lock lock(mutex_);
+  if (forecaster_ == lacking) forecaster_ = shared(lacking->on_cpu(lack));
+  return forecaster_;
+}
+
 void ForecasterRunner::run(std::span<const Request* const> requests, std::span<Outcome> outcomes,
-                           const StopCheck& stop) {
-  jobs_.clear();
+                           const RunnerCall& call) {
+  std::vector<ForecastJob>& jobs = jobs_[call.lane];
+  jobs.clear();
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    jobs_.push_back(
+    jobs.push_back(
         {&requests[i]->series, &requests[i]->options, &outcomes[i].forecast, requests[i]->out});
   }
-  forecast_jobs(forecaster_, jobs_, [&stop](std::size_t, std::size_t) { return !stop(); });
+  const Progress progress = [&call](std::size_t, std::size_t) { return !call.stop(); };
+  const Forecaster::Impl::Call asked{call.lane, jobs, &progress, &call.handed_over};
+  const Shared forecaster = current();
+  const std::string lack = forecaster->try_forecast(asked);
+  if (!lack.empty()) on_cpu(forecaster, lack)->forecast(asked);
 }
 
 }  // namespace toto

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device of the service: one replica of a model, and a forecaster.
+// A device of the service: one replica of a model, and forecasts on it that overlap.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "engine/forecaster_impl.h"
 #include "engine/service/request_cost.h"
 #include "engine/service/runner.h"
 
@@ -22,19 +25,24 @@ class ForecasterRunner final : public Runner {
   ForecasterRunner(const Model& model, const ForecasterOptions& options);
 
   [[nodiscard]] std::string_view device() const override { return device_; }
-  [[nodiscard]] bool on_device() const override;
+  [[nodiscard]] std::size_t lanes() const override { return jobs_.size(); }
   void check(const Request& request) const override;
   [[nodiscard]] Estimate estimate(const Request& request, bool bytes) const override;
   [[nodiscard]] bool compatible(const Request& a, const Request& b) const override;
   void run(std::span<const Request* const> requests, std::span<Outcome> outcomes,
-           const StopCheck& stop) override;
+           const RunnerCall& call) override;
 
  private:
+  using Shared = std::shared_ptr<Forecaster::Impl>;
+  [[nodiscard]] Shared current();
+  [[nodiscard]] Shared on_cpu(const Shared& lacking, const std::string& lack);
+
   Model model_;
   std::string device_;
   RequestCost cost_;
-  Forecaster forecaster_;
-  std::vector<ForecastJob> jobs_;  // of a call; kept for its memory
+  std::vector<std::vector<ForecastJob>> jobs_;  // of a call in each lane; kept for their memory
+  std::mutex mutex_;                            // of what follows
+  Shared forecaster_;  // another one once the memory of the device did not suffice
 };
 
 }  // namespace toto

@@ -20,8 +20,17 @@ struct Outcome {
   std::exception_ptr error;  // null: the forecast is there
 };
 
+/// What goes with a call of Runner::run().
+struct RunnerCall {
+  std::size_t lane = 0;  // calls that overlap are in different lanes
+  const StopCheck& stop;
+  /// To be called, if at all, once the device has all of the micro-batch and computes by itself:
+  /// run() of another lane may begin. Safe to call twice.
+  const std::function<void()>& handed_over;
+};
+
 /// Of one device. check(), estimate() and compatible() may be called on any thread while run()
-/// runs; run() is called by one thread at a time, and not always by the same.
+/// runs. Calls of run() in one lane come one after the other, and not always on the same thread.
 class Runner {
  public:
   Runner() = default;
@@ -30,9 +39,9 @@ class Runner {
   virtual ~Runner() = default;
 
   [[nodiscard]] virtual std::string_view device() const = 0;
-  /// Whether run() leaves the cores of the host mostly idle. Then the results of a large
-  /// micro-batch are given out while the next one is computed.
-  [[nodiscard]] virtual bool on_device() const { return false; }
+  /// Lanes that run() may be called in. With more than one, a micro-batch is made ready, and the
+  /// results of another are given out, while the device computes.
+  [[nodiscard]] virtual std::size_t lanes() const { return 1; }
   /// Throws what is wrong with the request itself, so that it spoils no micro-batch.
   virtual void check(const Request& request) const = 0;
   /// Without `seconds`, which the service measures. `bytes`: whether they are wanted, which takes
@@ -41,10 +50,10 @@ class Runner {
   /// Whether both may be in one micro-batch. An equivalence relation.
   [[nodiscard]] virtual bool compatible(const Request& a, const Request& b) const = 0;
   /// Computes the requests, each with the bits that it has alone, and fills `outcomes`, which are
-  /// empty. Where it throws, none has an outcome, and the service runs each by itself. Where `stop`
-  /// says so it may throw anything.
+  /// empty. Where it throws, none has an outcome, and the service runs each by itself. Where
+  /// `call.stop` says so it may throw anything.
   virtual void run(std::span<const Request* const> requests, std::span<Outcome> outcomes,
-                   const StopCheck& stop) = 0;
+                   const RunnerCall& call) = 0;
 };
 
 }  // namespace toto

@@ -56,7 +56,7 @@ JobPointer Service::Impl::submit(const Request& request, std::function<void(Futu
     if (wrong == nullptr) {
       queue_.add(job);
       ++unresolved_;
-      work_.notify_one();
+      wake();
       return job;
     }
   }
@@ -191,7 +191,7 @@ void Service::Impl::close() {
       --unresolved_;
     }
     stop_ = true;
-    work_.notify_all();
+    for (const auto& device : devices_) device->work.notify_all();
     settled_.notify_all();
   }
   const std::scoped_lock lock(joining_);

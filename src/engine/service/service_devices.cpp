@@ -6,7 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include "core/stopwatch.h"
 #include "engine/service/service_impl.h"
 
 namespace toto {
@@ -47,13 +46,15 @@ void Service::Impl::add_device(std::unique_ptr<Runner> runner) {
   auto device = std::make_unique<Device>();
   device->index = devices_.size();
   device->runner = std::move(runner);
-  for (int i = 0; i < (device->runner->on_device() ? 2 : 1); ++i) {
+  for (std::size_t i = 0; i < device->runner->lanes(); ++i) {
     auto lane = std::make_unique<Lane>();
+    lane->index = i;
     lane->batch.reserve(most);
     lane->requests.reserve(most);
     lane->outcomes.reserve(most);
     lane->errors.reserve(most);
     lane->stop = [this, l = lane.get()] { return nobody_waits(*l); };
+    lane->handed_over = [this, d = device.get(), l = lane.get()] { hand_over(*d, *l); };
     device->lanes.push_back(std::move(lane));
   }
   counted_.devices.emplace_back().name = device->runner->device();
@@ -68,49 +69,95 @@ void Service::Impl::start_threads() {
   }
 }
 
-/// Takes the device, and waits for a request. False: the service ends.
-bool Service::Impl::take(Device& device, Lock& lock) {
-  device.free.wait(lock, [&device] { return !device.taken; });
-  device.taken = true;
+/// Waits for a request, and takes the device. False: the service ends.
+bool Service::Impl::take(Device& device, Lane& lane, Lock& lock) {
   for (;;) {
-    work_.wait(lock, [this] { return stop_ || queue_.size() > 0; });
+    device.work.wait(lock, [&] { return stop_ || may_begin(device); });
+    if (!may_begin(device)) return false;
+    device.taken = lane.has_taken = true;  // others wait while what has expired is given out
     expire(lock);
-    if (queue_.size() > 0) return true;
-    if (stop_) break;
+    device.taken = false;
+    if (may_begin(device)) break;
+    lane.has_taken = false;
   }
-  leave(device);
-  return false;
+  device.taken = true;
+  return true;
 }
 
-/// The other lane of the device has its turn.
-void Service::Impl::leave(Device& device) {
-  device.taken = false;
-  device.free.notify_one();
+/// Whether a lane may take the device: where it computes nothing, for whatever waits.
+bool Service::Impl::may_begin(const Device& device) const {
+  constexpr std::size_t kAhead = 2;  // one that is computed, one that is made ready
+  if (device.taken || queue_.size() == 0 || device.under_way == kAhead) return false;
+  return device.under_way == 0 || worth_making_ready();
+}
+
+/// Whether a micro-batch begins while the one before is computed: where it cannot grow any more, or
+/// is so large that it would not become more efficient. A smaller one waits for company.
+bool Service::Impl::worth_making_ready() const {
+  constexpr double kEfficient = 4096;  // tokens
+  return queue_.size() >= options_.max_batch_requests ||
+         queue_.cost() >= std::min(kEfficient, options_.max_batch_cost);
+}
+
+/// Wakes one lane that may begin, rather one of a device that computes nothing.
+void Service::Impl::wake() {
+  Device* found = nullptr;
+  for (const auto& device : devices_) {
+    if (!may_begin(*device)) continue;
+    if (found == nullptr || device->under_way < found->under_way) found = device.get();
+  }
+  if (found != nullptr) found->work.notify_one();
+}
+
+/// The device computes what the lane has made ready.
+void Service::Impl::hand_over(Device& device, Lane& lane) {
+  const std::scoped_lock lock(mutex_);
+  leave(device, lane);
+  wake();
+}
+
+/// Another lane of the device may make a micro-batch ready.
+void Service::Impl::leave(Device& device, Lane& lane) {
+  if (!lane.has_taken) return;
+  lane.has_taken = device.taken = false;
+}
+
+/// A lane has taken the device and makes a micro-batch ready.
+void Service::Impl::begin(Device& device, Lane& lane) {
+  gather(device, lane);
+  if (device.under_way++ == 0) --idle_;
+  counted_.running += lane.batch.size();
+  counted_.devices[device.index].busy = true;
+  wake();
+}
+
+/// Its micro-batch is done, and the device is there for others.
+void Service::Impl::end(Device& device, Lane& lane) {
+  if (--device.under_way == 0) ++idle_;
+  leave(device, lane);
+  wake();
 }
 
 void Service::Impl::serve(Device& device, Lane& lane) {
-  // Waking the other lane takes about as long as giving out so many results.
+  // Waking another lane takes about as long as giving out so many results.
   constexpr std::size_t kWorthALane = 64;
   Lock lock(mutex_);
-  while (take(device, lock)) {
-    gather(device, lane);
-    --idle_;
+  while (take(device, lane, lock)) {
+    begin(device, lane);
     double cost = 0;
     for (const JobPointer& job : lane.batch) cost += job->estimate.cost;
     running_cost_ += cost;
-    counted_.running += lane.batch.size();
-    counted_.devices[device.index].busy = true;
-    if (queue_.size() > 0 && idle_ > 0) work_.notify_one();
-    const auto begun = Clock::now();
+    auto begun = Clock::now();
     lock.unlock();
 
-    double seconds = 0;
-    {
-      const Stopwatch watch(seconds);
-      compute(device, lane);
-    }
+    compute(device, lane);
+    const auto ended = Clock::now();
 
     lock.lock();
+    // As long as the device was not there for another one.
+    begun = std::clamp(device.last_ended, begun, ended);
+    device.last_ended = ended;
+    const double seconds = std::chrono::duration<double>(ended - begun).count();
     count(device, lane, cost, seconds);
     for (std::size_t i = 0; i < lane.batch.size(); ++i) {
       lane.batch[i]->queue_seconds =
@@ -118,19 +165,13 @@ void Service::Impl::serve(Device& device, Lane& lane) {
       settle(lane, i, seconds);
     }
     const bool apart = device.lanes.size() > 1 && lane.batch.size() >= kWorthALane;
-    if (apart) {
-      ++idle_;
-      leave(device);
-    }
+    if (apart) end(device, lane);
     lock.unlock();
     for (std::size_t i = 0; i < lane.batch.size(); ++i) {
       give(lane.batch[i], std::move(lane.outcomes[i].forecast), lane.errors[i]);
     }
     lock.lock();
-    if (!apart) {
-      ++idle_;
-      leave(device);
-    }
+    if (!apart) end(device, lane);
     unresolved_ -= lane.batch.size();
     settled_.notify_all();
     lane.batch.clear();
@@ -145,7 +186,7 @@ void Service::Impl::count(const Device& device, const Lane& lane, double cost, d
   if (--busy_batches_ == 0) running_cost_ = 0;
   counted_.running -= lane.batch.size();
   ServiceCounters::Device& counted = counted_.devices[device.index];
-  counted.busy = false;
+  counted.busy = device.under_way > 1;
   ++counted.batches;
   counted.requests += lane.batch.size();
   counted.cost += cost;
@@ -156,11 +197,12 @@ void Service::Impl::count(const Device& device, const Lane& lane, double cost, d
   calibration_.add(cost, seconds);
 }
 
-/// Takes the next micro-batch: of what waits, as much as is left where every idle device takes the
-/// same.
+/// Takes the next micro-batch: of what waits, as much as is left where this and every idle device
+/// take the same.
 void Service::Impl::gather(const Device& device, Lane& lane) {
-  const std::size_t requests = (queue_.size() + idle_ - 1) / idle_;
-  const double cost = queue_.cost() / static_cast<double>(idle_);
+  const std::size_t takers = device.under_way == 0 ? idle_ : idle_ + 1;
+  const std::size_t requests = (queue_.size() + takers - 1) / takers;
+  const double cost = queue_.cost() / static_cast<double>(takers);
   queue_.gather(
       *device.runner,
       {std::min(options_.max_batch_cost, cost), std::min(options_.max_batch_requests, requests)},
@@ -199,7 +241,8 @@ void Service::Impl::compute(const Device& device, Lane& lane) {
 void Service::Impl::call(const Device& device, Lane& lane, std::size_t first, std::size_t all) {
   lane.active = std::span(lane.batch).subspan(first, all);
   device.runner->run(std::span(lane.requests).subspan(first, all),
-                     std::span(lane.outcomes).subspan(first, all), lane.stop);
+                     std::span(lane.outcomes).subspan(first, all),
+                     {lane.index, lane.stop, lane.handed_over});
 }
 
 bool Service::Impl::nobody_waits(const Lane& lane) const {

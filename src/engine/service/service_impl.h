@@ -43,17 +43,23 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
     std::vector<Outcome> outcomes;
     std::vector<ErrorPointer> errors;
     std::span<const JobPointer> active;  // of the call of the runner
+    std::size_t index = 0;
     StopCheck stop;
+    std::function<void()> handed_over;
+    bool has_taken = false;  // its device; under the mutex
     std::thread thread;
   };
 
-  /// A GPU has two lanes: one gives out results while the other has its micro-batch computed.
+  /// A GPU has several lanes: while it computes the micro-batch of one, another makes the next one
+  /// ready, and a third gives out results.
   struct Device {
     std::size_t index = 0;
     std::unique_ptr<Runner> runner;
     std::vector<std::unique_ptr<Lane>> lanes;
-    bool taken = false;            // by a lane, which waits for requests or has them computed
-    std::condition_variable free;  // it is not taken any more
+    bool taken = false;              // by a lane that makes a micro-batch ready
+    std::size_t under_way = 0;       // micro-batches that are made ready or computed
+    std::condition_variable work;    // a lane may begin
+    Clock::time_point last_ended{};  // of its micro-batches
   };
 
   // service.cpp: what callers do
@@ -67,8 +73,14 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
   void add_device(std::unique_ptr<Runner> runner);
   void start_threads();
   void serve(Device& device, Lane& lane);
-  [[nodiscard]] bool take(Device& device, Lock& lock);
-  void leave(Device& device);
+  [[nodiscard]] bool take(Device& device, Lane& lane, Lock& lock);
+  void hand_over(Device& device, Lane& lane);
+  void leave(Device& device, Lane& lane);
+  [[nodiscard]] bool may_begin(const Device& device) const;
+  [[nodiscard]] bool worth_making_ready() const;
+  void wake();
+  void begin(Device& device, Lane& lane);
+  void end(Device& device, Lane& lane);
   void gather(const Device& device, Lane& lane);
   void compute(const Device& device, Lane& lane);
   void call(const Device& device, Lane& lane, std::size_t first, std::size_t all);
@@ -85,9 +97,9 @@ struct Service::Impl : std::enable_shared_from_this<Service::Impl> {
   std::atomic<bool> closing_{false};
 
   mutable std::mutex mutex_;  // of all that follows
-  std::condition_variable work_, settled_;
+  std::condition_variable settled_;
   Queue queue_;
-  std::size_t idle_ = 0;        // devices that compute nothing, among them the one that gathers
+  std::size_t idle_ = 0;        // devices that have no micro-batch
   std::size_t unresolved_ = 0;  // requests that were admitted and whose future is not ready
   double running_cost_ = 0;
   std::size_t busy_batches_ = 0;

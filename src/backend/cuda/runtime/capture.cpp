@@ -17,14 +17,24 @@ namespace {
 class LaunchableGraph final : public GraphCapture::Graph {
  public:
   LaunchableGraph(GraphOwner graph, std::size_t launches)
-      : graph_(std::move(graph)), ready_(instantiate(graph_)), launches_(launches) {}
+      : graph_(std::move(graph)),
+        ready_(instantiate(graph_)),
+        launches_(launches),
+        begun_(make_event()),
+        timed_end_(make_event()),
+        end_(make_untimed_event()) {}
   [[nodiscard]] std::size_t launches() const override { return launches_; }
   [[nodiscard]] cudaGraphExec_t ready() const { return ready_.get(); }
+  [[nodiscard]] cudaEvent_t begun() const { return begun_.get(); }
+  [[nodiscard]] cudaEvent_t end(bool timed) const { return (timed ? timed_end_ : end_).get(); }
 
  private:
   GraphOwner graph_;
   GraphExecOwner ready_;
   std::size_t launches_;
+  // Of the last launch. Threads that wait look at these and not at the stream, of which another
+  // thread may be capturing operations.
+  Event begun_, timed_end_, end_;
 };
 
 void for_each_word(std::span<const HostResult> results, const auto& visit) {
@@ -32,6 +42,21 @@ void for_each_word(std::span<const HostResult> results, const auto& visit) {
     for (std::size_t cell = 0; cell < r.cells; ++cell) {
       for (std::size_t i = 0; i < r.used; ++i) visit(r.first[cell * r.stride + i]);
     }
+  }
+}
+
+/// Until a word of the host's is another one than kEmptyWord, or `end` has come.
+void await(float& word, cudaEvent_t end) {
+  // Asking the driver takes it a microsecond, in which nobody looks at the word.
+  constexpr std::uint32_t kSeldom = 1U << 16;
+  const auto bits = [&] {
+    return std::bit_cast<std::uint32_t>(std::atomic_ref(word).load(std::memory_order_acquire));
+  };
+  for (std::uint32_t asked = 1; bits() == kEmptyWord; ++asked) {
+    if (asked % kSeldom != 0) continue;
+    const cudaError_t status = cudaEventQuery(end);
+    if (status == cudaSuccess) return;
+    if (status != cudaErrorNotReady) check(status, "waiting for the device");
   }
 }
 
@@ -73,42 +98,29 @@ void DeviceBackend::abandon() noexcept {
   cudaGetLastError();
 }
 
-void DeviceBackend::await(float& word) const {
-  // Asking the driver takes it a microsecond, in which nobody looks at the word.
-  constexpr std::uint32_t kSeldom = 1U << 16;
-  const auto bits = [&] {
-    return std::bit_cast<std::uint32_t>(std::atomic_ref(word).load(std::memory_order_acquire));
-  };
-  for (std::uint32_t asked = 1; bits() == kEmptyWord; ++asked) {
-    if (asked % kSeldom != 0) continue;
-    const cudaError_t status = cudaStreamQuery(stream_.stream);
-    if (status == cudaSuccess) return;
-    if (status != cudaErrorNotReady) check(status, "waiting for the device");
-  }
-}
-
-void DeviceBackend::launch(const Graph& captured, bool timed, std::span<const HostResult> results) {
+void DeviceBackend::launch(Graph& captured, bool timed, std::span<const HostResult> results) {
   const auto& graph = static_cast<const LaunchableGraph&>(captured);
   if (!timed) {
     for_each_word(results, [](float& word) { word = std::bit_cast<float>(kEmptyWord); });
   }
-  if (timed) check(cudaEventRecord(first_.get(), stream_.stream), "event");
+  if (timed) check(cudaEventRecord(graph.begun(), stream_.stream), "event");
   check(cudaGraphLaunch(graph.ready(), stream_.stream), "graph launch");
-  if (timed) check(cudaEventRecord(last_.get(), stream_.stream), "event");
+  check(cudaEventRecord(graph.end(timed), stream_.stream), "event");
 }
 
-double DeviceBackend::finish(bool timed, std::span<const HostResult> results) {
+double DeviceBackend::finish(Graph& captured, bool timed, std::span<const HostResult> results) {
+  const auto& graph = static_cast<const LaunchableGraph&>(captured);
   const bool looks = !timed && std::any_of(results.begin(), results.end(), [](const HostResult& r) {
     return r.cells * r.used > 0;
   });
   if (looks) {
-    for_each_word(results, [this](float& word) { await(word); });
+    for_each_word(results, [&graph](float& word) { await(word, graph.end(false)); });
     return 0;
   }
-  check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
+  check(cudaEventSynchronize(graph.end(timed)), "waiting for the device");
   if (!timed) return 0;
   float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, first_.get(), last_.get()), "event");
+  check(cudaEventElapsedTime(&milliseconds, graph.begun(), graph.end(true)), "event");
   return static_cast<double>(milliseconds) * 1e-3;
 }
 

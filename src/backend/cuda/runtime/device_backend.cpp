@@ -74,8 +74,6 @@ DeviceBackend::DeviceBackend(const CudaOptions& options)
   stream_.processors = properties.multiProcessorCount;
   owned_stream_ = make_stream();
   stream_.stream = owned_stream_.get();
-  first_ = make_event();
-  last_ = make_event();
   send_spans_to_profiler();
 }
 

@@ -133,8 +133,8 @@ class DeviceBackend final : public Backend, public GraphCapture {
   void begin() override;
   [[nodiscard]] std::unique_ptr<Graph> end() override;
   void abandon() noexcept override;
-  void launch(const Graph& graph, bool timed, std::span<const HostResult> results) override;
-  double finish(bool timed, std::span<const HostResult> results) override;
+  void launch(Graph& graph, bool timed, std::span<const HostResult> results) override;
+  double finish(Graph& graph, bool timed, std::span<const HostResult> results) override;
 
  private:
   [[nodiscard]] bool bf16() const { return type_ == CudaWeights::bf16; }
@@ -144,9 +144,6 @@ class DeviceBackend final : public Backend, public GraphCapture {
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
   [[nodiscard]] Extent extent(const Batch& batch) const;
   void predict(const Batch& batch, const Batch* shared, const Prediction& p) const;
-  /// Until a word of the host's is another one than kEmptyWord, or everything on the device has
-  /// ended.
-  void await(float& word) const;
   void wait() const;
 
   CudaWeights type_;
@@ -167,7 +164,6 @@ class DeviceBackend final : public Backend, public GraphCapture {
   // only by whoever has the model's turn (Model::Impl::turn), the count of launches too.
   mutable std::atomic<std::uint64_t> host_reads_ = 0;
   std::uint64_t launches_before_ = 0;  // of the capture that has begun
-  Event first_, last_;
 };
 
 }  // namespace toto::cuda

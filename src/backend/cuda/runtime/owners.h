@@ -68,6 +68,12 @@ inline Event make_event() {
   check(cudaEventCreate(&event), "event");
   return Event(event);
 }
+/// Without a time, which costs less.
+inline Event make_untimed_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
+  return Event(event);
+}
 
 using GraphOwner = Owner<cudaGraph_t, release::graph>;
 using GraphExecOwner = Owner<cudaGraphExec_t, release::graph_exec>;
