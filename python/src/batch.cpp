@@ -74,28 +74,11 @@ void append_last(std::vector<T>& to, const T* from, std::size_t rows, std::size_
   }
 }
 
-/// Steps at the end of which no variate is observed; 0 where nothing is. `mask` is [rows][all].
-std::size_t missing_end(std::span<const std::uint8_t> mask, std::size_t rows, std::size_t all) {
-  const auto observed = [&](std::size_t step) {
-    for (std::size_t r = 0; r < rows; ++r) {
-      if (mask[r * all + step] != 0) return true;
-    }
-    return false;
-  };
-  if (mask.empty()) return 0;
-  for (std::size_t gap = 0; gap < all; ++gap) {
-    if (observed(all - 1 - gap)) return gap;
-  }
-  return 0;
-}
-
 }  // namespace
 
 Batch::Batch(nb::handle inputs, const SeriesExtras& extras, const ModelInfo& model,
              std::size_t horizon) {
-  if (extras.context == 0) {
-    refuse("invalid_context", "expected a context of at least 1 step, found 0", "context");
-  }
+  check_context(extras.context);
   if (is_array(inputs)) {
     FloatArray values = float_array(inputs, 3, "inputs", extras.digits);
     owners_.push_back(values.owner);

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cmath>
 
+#include "errors.h"
+
 namespace toto::python {
 
 /// Looks at all of them, so that it looks at many at a time.
@@ -49,6 +51,25 @@ void fill(std::span<float> values, std::span<std::uint8_t> mask, data::Missing m
     }
     i = end - 1;
   }
+}
+
+std::size_t missing_end(std::span<const std::uint8_t> mask, std::size_t rows, std::size_t all) {
+  const auto observed = [&](std::size_t step) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      if (mask[r * all + step] != 0) return true;
+    }
+    return false;
+  };
+  if (mask.empty()) return 0;
+  for (std::size_t gap = 0; gap < all; ++gap) {
+    if (observed(all - 1 - gap)) return gap;
+  }
+  return 0;
+}
+
+void check_context(std::size_t context) {
+  if (context > 0) return;
+  refuse("invalid_context", "expected a context of at least 1 step, found 0", "context");
 }
 
 }  // namespace toto::python

@@ -2,8 +2,10 @@
 // NaN means missing: the mask says so, and something stands in its place.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "toto/tools/data.hpp"
 
@@ -16,5 +18,11 @@ bool has_nan(std::span<const float> values);
 /// missing_value with Missing::error.
 void fill(std::span<float> values, std::span<std::uint8_t> mask, data::Missing missing,
           double offset, std::string_view where);
+
+/// Steps at the end of which no variate is observed; 0 where nothing is. `mask` is [rows][all].
+std::size_t missing_end(std::span<const std::uint8_t> mask, std::size_t rows, std::size_t all);
+
+/// Throws Error (2) invalid_context for 0 steps.
+void check_context(std::size_t context);
 
 }  // namespace toto::python

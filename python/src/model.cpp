@@ -16,6 +16,7 @@
 #include "batch.h"
 #include "call.h"
 #include "errors.h"
+#include "lists.h"
 #include "load.h"
 #include "options.h"
 #include "result.h"
@@ -38,16 +39,6 @@ std::int64_t now_ms() {
 
 constexpr std::int64_t kLookEveryMs = 20;
 
-/// Waits for the turn of a forecaster; Ctrl-C ends the wait. Without the GIL.
-void wait_for_turn(std::unique_lock<std::timed_mutex>& lock,
-                   const std::function<bool(std::size_t, std::size_t)>& go_on) {
-  while (!lock.try_lock_for(std::chrono::milliseconds(kLookEveryMs))) {
-    if (!go_on(0, 0)) {
-      throw Error(ExitStatus::interrupted, "interrupted", "stopped while it waited for its turn");
-    }
-  }
-}
-
 /// Everything that one call needs, wherever it is computed.
 struct Call {
   Call(std::shared_ptr<ModelHandle::Loaded> model, nb::handle inputs, const SeriesExtras& extras,
@@ -69,16 +60,14 @@ struct Call {
     forecasts = batch.effects().forecast(loaded->forecaster, batch.series(), options);
   }
 
-  /// Long enough for people to want it stopped: some tenths of a second, or more.
   [[nodiscard]] bool takes_long() const {
-    constexpr double kOperations = 2e10;
-    double values = 0;
+    double steps = 0;
+    std::size_t variates = 0;
     for (const Series& s : batch.series()) {
-      const std::size_t paths = options.mean_only ? 1 : options.num_samples;
-      values += static_cast<double>(s.variates * (s.steps + options.horizon * paths));
+      steps += static_cast<double>(s.variates * s.steps);
+      variates += s.variates;
     }
-    const ModelInfo& info = loaded->model.info();
-    return 2.0 * static_cast<double>(info.parameters) * values / info.patch_size > kOperations;
+    return python::takes_long(steps, variates, options, loaded->model.info());
   }
 
   std::shared_ptr<ModelHandle::Loaded> loaded;
@@ -220,6 +209,23 @@ void watch_forks() {
   if (watched != 0) throw std::bad_alloc();
 }
 
+void wait_for_turn(std::unique_lock<std::timed_mutex>& lock,
+                   const std::function<bool(std::size_t, std::size_t)>& go_on) {
+  while (!lock.try_lock_for(std::chrono::milliseconds(kLookEveryMs))) {
+    if (!go_on(0, 0)) {
+      throw Error(ExitStatus::interrupted, "interrupted", "stopped while it waited for its turn");
+    }
+  }
+}
+
+bool takes_long(double steps, std::size_t variates, const ForecastOptions& options,
+                const ModelInfo& info) {
+  constexpr double kOperations = 2e10;
+  const std::size_t paths = options.mean_only ? 1 : options.num_samples;
+  const double values = steps + static_cast<double>(variates * options.horizon * paths);
+  return 2.0 * static_cast<double>(info.parameters) * values / info.patch_size > kOperations;
+}
+
 bool Watcher::operator()(std::size_t done, std::size_t total) {
   const std::int64_t now = now_ms();
   if (last_ == 0) last_ = now;
@@ -274,7 +280,8 @@ std::shared_ptr<ModelHandle::Loaded> ModelHandle::loaded() {
 }
 
 void bind_model(nb::module_& module) {
-  nb::class_<ModelHandle>(module, "ModelHandle", "A loaded model and its forecaster.")
+  nb::class_<ModelHandle> handle(module, "ModelHandle", "A loaded model and its forecaster.");
+  handle
       .def(
           "__init__",
           [](ModelHandle* self, const std::optional<std::string>& model,
@@ -300,6 +307,7 @@ void bind_model(nb::module_& module) {
              return to_json(loaded->forecaster.counters());
            })
       .def("close", &ModelHandle::close);
+  bind_lists(handle);
   module.def("wait_for_watched", &wait_for_watched);
   module.def(
       "devices_of", [](const std::string& text) { return parse_devices(text); }, "text"_a,

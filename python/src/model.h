@@ -62,6 +62,15 @@ class ModelHandle {
 unsigned fork_generation();
 void watch_forks();
 
+/// Waits for the turn of a forecaster; Ctrl-C ends the wait. Without the GIL.
+void wait_for_turn(std::unique_lock<std::timed_mutex>& lock,
+                   const std::function<bool(std::size_t, std::size_t)>& go_on);
+
+/// Long enough for people to want it stopped: some tenths of a second, or more. `steps`: of the
+/// contexts of all variates together.
+bool takes_long(double steps, std::size_t variates, const ForecastOptions& options,
+                const ModelInfo& info);
+
 /// Progress for people and Ctrl-C, looked at every 20 ms. `stopped()` holds what Python raised.
 class Watcher {
  public:

@@ -12,7 +12,7 @@ pa = pytest.importorskip("pyarrow")
 import toto_cpp  # noqa: E402
 from scale_data import H, OPTIONS, as_lists, expected, list_planes, planes  # noqa: E402
 from toto_cpp import forecast_batches  # noqa: E402
-from toto_cpp._pipeline import Stop, pipeline  # noqa: E402
+from toto_cpp._pipeline import Stop, pipeline, shared  # noqa: E402
 from toto_cpp._task import Task  # noqa: E402
 
 
@@ -145,6 +145,27 @@ def test_stages(ordered, workers):
 
     found = list(pipeline(range(50), [work] * workers, ordered=ordered))
     assert (found if ordered else sorted(found)) == [i * i for i in range(50)]
+
+
+def test_several_threads_read():
+    """Each chunk by one of them, in its order, as long as there are chunks."""
+    seen, all_three = {}, threading.Barrier(3, timeout=60)
+
+    def chunk(i):
+        if i < 3:
+            all_three.wait()
+        for j in range(10):
+            seen.setdefault(i, set()).add(threading.get_ident())
+            yield i, j
+
+    sources = shared((chunk(i) for i in range(12)), 3)
+    found = list(pipeline(sources[0], [lambda item: item] * 2, beside=sources[1:], ordered=False))
+    assert sorted(found) == [(i, j) for i in range(12) for j in range(10)]
+    assert all(len(threads) == 1 for threads in seen.values()) and len(set().union(*seen.values())) == 3
+    sources = shared((chunk(i) for i in range(3, 9)), 2)
+    stream = pipeline(sources[0], [lambda item: item], beside=sources[1:])
+    next(stream)
+    stream.close()
 
 
 def test_stages_read_no_further_than_they_must():

@@ -79,6 +79,24 @@ def test_rows_of_duckdb(con):
         con.sql("SELECT forecast([NULL::DOUBLE], 2)").fetchall()
 
 
+def test_rows_of_duckdb_that_ask_for_different_things(con):
+    """Each row has what it has where all ask for the same."""
+    con.sql("CREATE TABLE given AS SELECT unique_id, list(y ORDER BY ds) AS y FROM series GROUP BY unique_id ORDER BY unique_id")
+    levels_of = "CASE rowid % 3 WHEN 0 THEN [0.1]::DOUBLE[] WHEN 1 THEN [0.9, 0.5]::DOUBLE[] END"
+    con.sql(f"CREATE TABLE asked AS SELECT *, 2 + rowid % 2 AS h, {levels_of} AS q FROM given")
+    mixed = con.sql("SELECT h, q, forecast(y, h, unique_id), forecast_quantiles(y, h, q, unique_id) FROM asked ORDER BY unique_id").fetchall()
+    plain = con.sql("SELECT forecast(y, 2, unique_id), forecast(y, 3, unique_id) FROM given ORDER BY unique_id").fetchall()
+    levels = {}
+    for q in ([0.1], [0.9, 0.5]):
+        for h in (2, 3):
+            query = f"SELECT forecast_quantiles(y, {h}, {q}, unique_id) FROM given ORDER BY unique_id"
+            levels[h, str(q)] = [row[0] for row in con.sql(query).fetchall()]
+    assert len(mixed) == COUNT
+    for i, (h, q, medians, several) in enumerate(mixed):
+        assert medians == plain[i][h - 2]
+        assert several == (None if q is None else levels[h, str(q)][i])
+
+
 def test_errors_of_duckdb_as_null():
     duckdb = pytest.importorskip("duckdb")
     import toto_cpp.duckdb

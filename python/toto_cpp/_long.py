@@ -10,6 +10,7 @@ import numpy as np
 
 
 from ._kinds import ArrowFrame, frame_of
+from ._lists import Lists, Names
 from ._panel import read
 from ._tables import module
 from ._task import Task, compute
@@ -23,24 +24,24 @@ def forecast_long(
     ``Model.forecast_df``; with ``task.n_windows`` those of ``Model.cross_validation``. Where ``task.on_error`` is "null" there is a column "error"."""
     frame = frame_of(data)
     panel = read(frame, str(task.id_col), task.time_col, [task.target_col], task.freq, by_id=True)
-    series, names = panel.series([task.target_col]), panel.names
-    like = panel.columns[task.target_col].dtype
+    values, names = np.ascontiguousarray(panel.columns[task.target_col]), Names(panel.names)
+    series = Lists(values, panel.starts[:-1], panel.lengths)
     columns: dict[str, Any]
     if task.n_windows:
-        cuts = [task.cut(len(one), name) for one, name in zip(series, names)]
-        first = (panel.starts[:-1, None] + np.array(cuts, np.int64).reshape(len(cuts), task.n_windows)).ravel()
+        cuts = task.cuts(panel.lengths, names)
+        first = (panel.starts[:-1, None] + cuts).ravel()
         rows = (first[:, None] + np.arange(task.h)).ravel()
         columns = {
             str(task.id_col): panel.repeated_ids(task.n_windows * task.h), task.time_col: panel.stamp(panel.times[rows]),
             "cutoff": panel.stamp(np.repeat(panel.times[first - 1], task.h)), task.target_col: panel.columns[task.target_col][rows],
         }  # fmt: skip
-        names = [f"{name}@{cut}" for name, several in zip(names, cuts) for cut in several]
-        series = [one[:cut] for one, several in zip(series, cuts) for cut in several]
+        series = Lists(values, np.repeat(series.begins, task.n_windows), cuts.ravel())
+        names = names.of_windows(cuts)
     else:
         columns = {str(task.id_col): panel.repeated_ids(task.h), task.time_col: panel.stamp(panel.future(task.h))}
     found = compute(task, model, names, series, stop, advance)
     for name, level in task.columns:
-        columns[name] = found.planes[task.levels.index(level)].ravel().astype(like, copy=False)
+        columns[name] = found.planes[task.levels.index(level)].ravel()
     if task.on_error == "null":
         said = [found.errors.get(i) for i in range(len(names))]
         columns["error"] = [one for one in said for _ in range(task.h)]

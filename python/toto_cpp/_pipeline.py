@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -13,9 +14,22 @@ from ._errors import CancelledError
 T = TypeVar("T")
 U = TypeVar("U")
 _LOOK = 0.05  # seconds between looks at whether to stop
-
-
 _END = object()
+
+
+def shared(chunks: Iterable[Iterable[T]], count: int) -> list[Iterator[T]]:
+    """So many iterators for threads of their own, of which each takes the next chunk when it is at the end of one."""
+    lock, every = threading.Lock(), iter(chunks)
+
+    def one() -> Iterator[T]:
+        while True:
+            with lock:
+                chunk: Any = next(every, _END)
+            if chunk is _END:
+                return
+            yield from chunk
+
+    return [one() for _ in range(count)]
 
 
 class Stop:
@@ -51,12 +65,14 @@ class Stop:
 
 
 def pipeline(
-    source: Iterable[T], workers: Sequence[Callable[[T], U]], *, ordered: bool = True, ahead: int = 1, stop: Stop | None = None
-) -> Iterator[U]:
-    """``worker(item)`` for every item of ``source``: each worker has a thread and takes the next item as soon as it is
-    free. At most ``ahead`` items wait before the workers, and as many results as there are workers wait behind them, so
-    memory does not grow with the source. ``ordered``: results come in the order of the source; else as they are done.
-    An error of the source or of a worker is raised here, and sets ``stop``, as does a caller that takes no more."""
+    source: Iterable[T], workers: Sequence[Callable[[T], U]], *, beside: Sequence[Iterable[T]] = (), ordered: bool = True, ahead: int = 1,
+    stop: Stop | None = None,
+) -> Iterator[U]:  # fmt: skip
+    """``worker(item)`` for every item of ``source``, and of more sources ``beside`` it, each read by a thread of its own:
+    each worker has a thread and takes the next item as soon as it is free. At most ``ahead`` items wait before the
+    workers, and as many results as there are workers wait behind them, so memory does not grow with the source.
+    ``ordered``: results come in the order in which items were read; else as they are done. An error of a source or of a worker is raised
+    here, and sets ``stop``, as does a caller that takes no more."""
     halt = Stop(stop)
     given: queue.Queue[Any] = queue.Queue(ahead)
     done: queue.Queue[Any] = queue.Queue(len(workers))
@@ -64,21 +80,29 @@ def pipeline(
     room = threading.Semaphore(2 * len(workers) + ahead)
     failures: list[BaseException] = []
 
-    def read() -> None:
+    sources, numbers, turn = [source, *beside], itertools.count(), threading.Lock()
+    reading = len(sources)
+
+    def read(one: Iterable[T]) -> None:
+        nonlocal reading
         try:
-            for number, item in enumerate(source):
+            for item in one:
                 while not room.acquire(timeout=_LOOK):
                     if halt():
                         return
-                if not halt.put(given, (number, item)):
+                if not halt.put(given, (next(numbers), item)):
                     return
+                del item  # while the next is read, it is a worker's
         except BaseException as error:
             failures.append(error)
             halt.set()
         finally:
-            if isinstance(source, Generator):  # such as another pipeline: its threads end with it
-                source.close()
-            for _ in workers:
+            if isinstance(one, Generator):  # such as another pipeline: its threads end with it
+                one.close()
+            with turn:
+                reading -= 1
+                last = reading == 0
+            for _ in workers if last else ():
                 halt.put(given, _END)
 
     def work(call: Callable[[T], U]) -> None:
@@ -95,7 +119,7 @@ def pipeline(
             failures.append(error)
             halt.set()
 
-    threads = [threading.Thread(target=read, daemon=True)]
+    threads = [threading.Thread(target=read, args=(one,), daemon=True) for one in sources]
     threads += [threading.Thread(target=work, args=(call,), daemon=True) for call in workers]
     for thread in threads:
         thread.start()

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ class File:
     path: Path
     format: str
     keys: dict[str, str] = field(default_factory=dict)
+    metadata: Any = field(default=None, repr=False, compare=False)  #: of Parquet, once it has been read
 
 
 def files_of(given: str | Path, format: str | None = None) -> list[File]:
@@ -64,34 +65,43 @@ def _hidden(path: Path) -> bool:
     return any(part.startswith(("_", ".")) for part in path.parts)
 
 
-def batches_of(file: File, columns: list[str] | None, rows: int, wanted: Callable[[int, int], bool]) -> Iterator[tuple[int, Any]]:
-    """(row group, record batch) of a file. ``wanted(group, rows)``: whether a row group of so many is to be read; files
-    without row groups are one, whose rows are not known (-1)."""
+def groups_of(file: File) -> list[int]:
+    """Rows of each row group; files without row groups are one, whose rows are not known (-1)."""
+    if file.format != "parquet":
+        return [-1]
+    found = _metadata(file)
+    return [found.row_group(group).num_rows for group in range(found.num_row_groups)]
+
+
+def batches_of(file: File, columns: list[str] | None, rows: int, group: int) -> Iterator[Any]:
+    """Record batches of a row group."""
     pa = module("pyarrow")
     inside = None if columns is None else [name for name in columns if name not in file.keys]
-    for group, batch in _read(pa, file, inside, rows, wanted):
+    for batch in _read(pa, file, inside, rows, group):
         for name, value in file.keys.items():
             if columns is None or name in columns:
                 batch = batch.append_column(name, pa.repeat(pa.scalar(value), batch.num_rows))
         lacking = [name for name in columns or () if name not in batch.schema.names]
         if lacking:
             raise usage("missing_column", f"no column {lacking[0]!r}; there are {', '.join(batch.schema.names)}", str(file.path))
-        yield group, batch if columns is None else batch.select(columns)
+        yield batch if columns is None else batch.select(columns)
 
 
-def _read(pa: Any, file: File, columns: list[str] | None, rows: int, wanted: Callable[[int, int], bool]) -> Iterator[tuple[int, Any]]:
+def _metadata(file: File) -> Any:
+    found = file.metadata
+    if found is None:
+        found = file.metadata = module("pyarrow.parquet").read_metadata(file.path)
+    return found
+
+
+def _read(pa: Any, file: File, columns: list[str] | None, rows: int, group: int) -> Iterator[Any]:
     if file.format == "parquet":
-        opened = module("pyarrow.parquet").ParquetFile(file.path, buffer_size=1 << 20, pre_buffer=False)
+        opened = module("pyarrow.parquet").ParquetFile(file.path, metadata=_metadata(file), buffer_size=1 << 20, pre_buffer=False)
         try:
-            for group in range(opened.metadata.num_row_groups):
-                if wanted(group, opened.metadata.row_group(group).num_rows):
-                    # Its threads would take the cores from the forecasts.
-                    for batch in opened.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
-                        yield group, batch
+            # Its threads would take the cores from the forecasts.
+            yield from opened.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
         finally:
             opened.close()
-        return
-    if not wanted(0, -1):
         return
     if file.format == "arrow":
         with pa.memory_map(str(file.path)) as source:
@@ -101,16 +111,14 @@ def _read(pa: Any, file: File, columns: list[str] | None, rows: int, wanted: Cal
             except pa.ArrowInvalid:
                 source.seek(0)
                 batches = pa.ipc.open_stream(source)
-            for batch in batches:
-                yield 0, batch
+            yield from batches
         return
     if file.format == "csv":
         raise usage("invalid_input", "rows of a CSV file are no series", str(file.path), 'say that it is long: form="long"')
     json = module("pyarrow.json")
     options = json.ReadOptions(use_threads=False, block_size=1 << 24)
     with pa.input_stream(str(file.path), compression="detect") as stream:
-        for batch in json.open_json(stream, read_options=options):
-            yield 0, batch
+        yield from json.open_json(stream, read_options=options)
 
 
 def schema_of_file(file: File) -> Any:
@@ -124,7 +132,7 @@ def schema_of_file(file: File) -> Any:
         with pa.input_stream(str(file.path), compression="detect") as stream:
             schema = csv.open_csv(stream, parse_options=parse).schema
     else:
-        first = next((batch for _, batch in _read(pa, file, None, 1024, lambda group, rows: True)), None)
+        first = next(_read(pa, file, None, 1024, 0), None)
         if first is None:
             raise usage("no_input", "the file is empty", str(file.path))
         schema = first.schema
@@ -137,4 +145,4 @@ def rows_of(file: File) -> int | None:
     """Rows in all, where the file says so."""
     if file.format != "parquet":
         return None
-    return int(module("pyarrow.parquet").read_metadata(file.path).num_rows)
+    return int(_metadata(file).num_rows)

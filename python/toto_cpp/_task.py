@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is forecast and how, as one object that travels between processes, and the computation itself: names and arrays
+"""What is forecast and how, as one object that travels between processes, and the computation itself: names and lists
 in, quantiles out. Every engine (files, streams, DuckDB, polars, Ray, Spark, Dask) ends here, so the bits are the same."""
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from . import _core
 from ._errors import CancelledError, TotoError, usage
 from .frames import _FRAME_DEFAULTS, _levels, _wanted
+from ._lists import Lists, Names, content_names, rounds_of, same_ones
 from ._options import make_options
 from .model import _SETTINGS, Model
 
@@ -47,15 +47,17 @@ class Task:
     n_windows: int = 0  #: of a cross-validation; 0: the future
     step_size: int = 0
 
-    def cut(self, length: int, name: str) -> list[int]:
-        """Of a cross-validation: how many steps of a series each window knows."""
-        first = length - self.h - (self.n_windows - 1) * self.step_size
-        if first < 1:
+    def cuts(self, lengths: NDArray[np.int64], names: Names) -> NDArray[np.int64]:
+        """[N, windows] Of a cross-validation: how many steps of each series a window knows."""
+        first = lengths - self.h - (self.n_windows - 1) * self.step_size
+        if len(first) and first.min() < 1:
+            short = int(np.argmax(first < 1))
+            length, least = int(lengths[short]), int(lengths[short] - first[short]) + 1
             raise usage(
-                "too_short", f"expected at least {length - first + 1} steps of series {name!r}, found {length}", "n_windows",
+                "too_short", f"expected at least {least} steps of series {names[short]!r}, found {length}", "n_windows",
                 "fewer windows, a shorter h, or leave the series out",
             )  # fmt: skip
-        return [first + window * self.step_size for window in range(self.n_windows)]
+        return first[:, None] + np.arange(self.n_windows) * self.step_size
 
     @property
     def levels(self) -> list[float]:
@@ -140,11 +142,6 @@ def task_of(
     )  # fmt: skip
 
 
-def content_id(values: NDArray[np.float32]) -> str:
-    """The name of a series that has none: of its values, so that it is the same in every batch."""
-    return hashlib.blake2b(np.ascontiguousarray(values, "<f4").tobytes(), digest_size=16).hexdigest()
-
-
 @dataclass
 class Computed:
     """``planes`` [levels, N, h] in the type of the values, NaN where a series has no forecast; ``errors`` says why, by its number."""
@@ -152,77 +149,73 @@ class Computed:
     planes: NDArray[Any]
     errors: dict[int, str]
 
+    def there(self) -> NDArray[np.bool_] | None:
+        """[N] Which series have a forecast; None: all."""
+        if not self.errors:
+            return None
+        found = np.ones(self.planes.shape[1], bool)
+        found[list(self.errors)] = False
+        return found
+
 
 Stop = Callable[[], bool]
 
 
 def compute(
-    task: Task, model: Model, names: Sequence[str] | None, arrays: Sequence[NDArray[Any]], stop: Stop = lambda: False,
+    task: Task, model: Model, names: Names | None, series: Lists, stop: Stop = lambda: False,
     advance: Callable[[int], None] = lambda done: None,
 ) -> Computed:  # fmt: skip
-    """Forecasts ``arrays`` [T] of any lengths. Two series of one name and different values go in different calls, since
+    """Forecasts series of any lengths. Two series of one name and different values go in different calls, since
     a call takes a name once; series without names that have the same values are computed once."""
-    count = len(arrays)
-    kind = np.float64 if any(one.dtype == np.float64 for one in arrays) else np.float32
-    planes = np.full((len(task.levels), count, task.h), np.nan, kind)
-    errors: dict[int, str] = {}
+    planes = np.full((len(task.levels), len(series), task.h), np.nan, series.values.dtype)
+    found = Computed(planes, {})
     copies: dict[int, list[int]] = {}
     if names is None:
-        names = [content_id(one) for one in arrays]
-        first: dict[str, int] = {}
-        for i, name in enumerate(names):
-            copies.setdefault(first.setdefault(name, i), []).append(i)
-        rounds = [list(copies)]
+        named = content_names(series)
+        copies, names = same_ones(named), Names(named)
+        rounds = [np.array(list(copies), np.int64)]
     else:
-        rounds = _rounds(names)
+        rounds = rounds_of(names)
+    call = _Call(task, model, names, series, found, stop)
     for chosen in rounds:
         for at in range(0, len(chosen), task.batch_size):
             part = chosen[at : at + task.batch_size]
             if stop():
                 raise CancelledError("[interrupted] stopped before it was done", code="interrupted", status=130)
-            _batch(task, model, part, names, arrays, planes, errors, stop)
-            advance(sum(len(copies[i]) for i in part) if copies else len(part))
+            call(part)
+            advance(sum(len(copies[i]) for i in part.tolist()) if copies else len(part))
     for one, others in copies.items():
         for i in others[1:]:
             planes[:, i] = planes[:, one]
-            if one in errors:
-                errors[i] = errors[one]
-    return Computed(planes, errors)
+            if one in found.errors:
+                found.errors[i] = found.errors[one]
+    return found
 
 
-def _rounds(names: Sequence[str]) -> list[list[int]]:
-    """Numbers of series, so that no round has a name twice."""
-    if len(set(names)) == len(names):
-        return [list(range(len(names)))]
-    seen: dict[str, int] = {}
-    rounds: list[list[int]] = []
-    for i, name in enumerate(names):
-        which = seen.get(name, 0)
-        seen[name] = which + 1
-        if which == len(rounds):
-            rounds.append([])
-        rounds[which].append(i)
-    return rounds
+class _Call:
+    """Forecasts some of the series, into the planes of ``found``."""
 
+    def __init__(self, task: Task, model: Model, names: Names, series: Lists, found: Computed, stop: Stop) -> None:
+        self.task, self.model, self.names, self.series, self.found = task, model, names, series, found
+        self.options = make_options(task.h, task.levels, **task.options)
+        self.progress = lambda done, total: not stop()
+        # Signals come to the main thread alone; in others to look for them is in vain.
+        self.watched = threading.current_thread() is threading.main_thread()
 
-def _batch(
-    task: Task, model: Model, part: list[int], names: Sequence[str], arrays: Sequence[NDArray[Any]], planes: NDArray[Any],
-    errors: dict[int, str], stop: Stop,
-) -> None:  # fmt: skip
-    series = [arrays[i] for i in part]
-    try:
-        found = model.forecast(
-            series, task.h, task.levels, ids=[names[i] for i in part], progress=lambda done, total: not stop(), **task.options
-        )
-        planes[:, part] = found.quantiles.reshape(len(task.levels), len(part), task.h)
-    except CancelledError:
-        raise
-    except TotoError as error:
-        if task.on_error == "raise" or error.status not in (2, 65, 70):
+    def __call__(self, part: NDArray[np.int64]) -> None:
+        own = self.series
+        try:
+            self.model._core.forecast_lists(
+                own.values, own.begins, own.lengths, self.names.data, part, self.options, self.found.planes, self.progress, self.watched
+            )
+        except CancelledError:
             raise
-        if len(part) == 1:
-            errors[part[0]] = str(error)
-            return
-        half = len(part) // 2  # which of them it is: the others are forecast
-        for some in (part[:half], part[half:]):
-            _batch(task, model, some, names, arrays, planes, errors, stop)
+        except TotoError as error:
+            if self.task.on_error == "raise" or error.status not in (2, 65, 70):
+                raise
+            if len(part) == 1:
+                self.found.errors[int(part[0])] = str(error)
+                return
+            half = len(part) // 2  # which of them it is: the others are forecast
+            self(part[:half])
+            self(part[half:])

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._errors import usage
+from ._lists import Lists, Names, content_names, lists_of, names_of
 from ._pipeline import Stop, pipeline
 from ._tables import module
-from ._task import Computed, Task, compute, content_id, lanes, task_of
+from ._task import Computed, Task, compute, lanes, task_of
 from .model import Model
 
 __all__ = ["forecast_batches"]
@@ -110,59 +111,37 @@ def forecast_batch(
     pa = module("pyarrow")
     if isinstance(batch, pa.Table):
         batch = _joined(pa, batch.to_batches()) if batch.num_rows else pa.RecordBatch.from_pylist([], schema=batch.schema)
-    arrays = series_of(pa, batch.column(task.target_col))
+    series = lists_of(pa, batch.column(task.target_col))
     names = None if task.id_col is None else names_of(pa, batch.column(task.id_col), task.id_col)
     kept = [batch.column(name) for name in ((task.id_col, *task.keep) if task.id_col is not None else task.keep)]
     more: list[Any] = []
     if task.n_windows:
-        named = names or [content_id(one) for one in arrays]
-        cuts = [task.cut(len(one), name) for one, name in zip(arrays, named)]
-        actual = [one[cut : cut + task.h] for one, several in zip(arrays, cuts) for cut in several]
-        arrays = [one[:cut] for one, several in zip(arrays, cuts) for cut in several]
-        names = [f"{name}@{cut}" for name, several in zip(named, cuts) for cut in several]
-        rows = pa.array(np.repeat(np.arange(len(cuts)), task.n_windows))
-        kept = [column.take(rows) for column in kept]
-        more = [pa.array(np.array(cuts, np.int64).ravel()), _rows(pa, np.array(actual, np.float32).reshape(-1, task.h))]
-    found = compute(task, model, names, arrays, stop, advance)
+        names = Names(content_names(series)) if names is None else names
+        cuts = task.cuts(series.lengths, names)
+        begins = np.repeat(series.begins, task.n_windows)
+        actual = series.values[(begins + cuts.ravel())[:, None] + np.arange(task.h)]
+        more = [pa.array(cuts.ravel()), rows(pa, actual)]
+        repeated = pa.array(np.repeat(np.arange(len(cuts)), task.n_windows))
+        kept = [column.take(repeated) for column in kept]
+        series, names = Lists(series.values, begins, cuts.ravel()), names.of_windows(cuts)
+    found = compute(task, model, names, series, stop, advance)
     columns = [*kept, *more, *(lists(pa, task, found, level) for _, level in task.columns)]
     if task.on_error == "null":
-        columns.append(pa.array([found.errors.get(i) for i in range(len(arrays))], pa.string()))
+        columns.append(pa.array([found.errors.get(i) for i in range(len(series))], pa.string()))
     return pa.RecordBatch.from_arrays(columns, schema=schema_of(task, batch.schema))
-
-
-def series_of(pa: Any, column: Any) -> list[NDArray[np.float32]]:
-    """The lists of a column, as views into one array of float32, as which results are written too; a null is a list of
-    nothing."""
-    pc = module("pyarrow.compute")
-    lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    values = column.flatten()
-    try:
-        if values.type != pa.float32():
-            values = values.cast(pa.float32(), safe=False)
-    except pa.ArrowException as error:
-        raise usage("not_a_number", f"expected numbers: {str(error).splitlines()[0]}", "the lists") from None
-    flat = values.to_numpy(zero_copy_only=False)
-    return np.split(flat, np.cumsum(lengths)[:-1]) if len(lengths) else []
-
-
-def names_of(pa: Any, column: Any, name: str) -> list[str]:
-    if column.null_count:
-        raise usage("missing_id", f"{column.null_count} rows have no id", f"column {name!r}")
-    return [str(one) for one in column.to_pylist()]
 
 
 def lists(pa: Any, task: Task, found: Computed, level: float) -> Any:
     """[N] lists of h float32, null where there is no forecast."""
-    plane = found.planes[task.levels.index(level)]
-    count = len(plane)
-    if not found.errors:
-        return _rows(pa, plane)
-    there = np.array([i not in found.errors for i in range(count)])
-    ends = np.r_[0, np.cumsum(there)].astype(np.int32) * task.h
-    return pa.ListArray.from_arrays(pa.array(ends), pa.array(plane[there].ravel()), mask=pa.array(~there))
+    return rows(pa, found.planes[task.levels.index(level)], found.there())
 
 
-def _rows(pa: Any, plane: NDArray[np.float32]) -> Any:
-    """[N, h] as N lists."""
-    count, h = plane.shape
-    return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * h), pa.array(plane.ravel()))
+def rows(pa: Any, array: NDArray[Any], there: NDArray[np.bool_] | None = None) -> Any:
+    """[N, ..., h] as N lists, null where they are not ``there``."""
+    count, size = array.shape[:2]
+    kept = array if there is None else array[there]
+    inside = pa.array(kept.ravel()) if array.ndim == 2 else rows(pa, kept.reshape(-1, *array.shape[2:]))
+    if there is None:
+        return pa.ListArray.from_arrays(pa.array(np.arange(count + 1, dtype=np.int32) * size), inside)
+    ends = np.r_[0, np.cumsum(there)].astype(np.int32) * size
+    return pa.ListArray.from_arrays(pa.array(ends), inside, mask=pa.array(~there))

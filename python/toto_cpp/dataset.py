@@ -4,7 +4,6 @@ machines by shards."""
 
 from __future__ import annotations
 
-import itertools
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -18,9 +17,9 @@ from ._kinds import ArrowFrame
 from ._long import forecast_long
 from ._panel import read
 from ._parts import Parts, fingerprint, parse_shard, write_atomically
-from ._pipeline import Stop, pipeline
+from ._pipeline import Stop, pipeline, shared
 from ._progress import Meter, Progress, Reporter, Result
-from ._sources import FORMATS, File, batches_of, files_of, format_of, rows_of, schema_of_file
+from ._sources import FORMATS, File, batches_of, files_of, format_of, groups_of, rows_of, schema_of_file
 from ._tables import module
 from ._task import Task, lanes, task_of
 from ._writing import merge, write_table
@@ -103,10 +102,13 @@ def forecast_dataset(
     stop, meter = Stop(), Meter(progress)
     if form == "lists":
         meter.total = _total(files) if split[1] == 1 else None
-        items: Iterator[tuple[str, Any]] = _list_items(task, files, parts, part_rows, meter)
         workers = [_list_worker(task, model, stop, meter) for model in lanes(models)]
+        # A thread reads about as fast as a GPU computes, and the last row groups are read by few; on a CPU more of them would
+        # take the cores from the forecasts.
+        readers = 1 if len(workers) == 1 else 2 * len(workers)
+        sources = shared(_list_items(task, files, parts, part_rows, meter), readers)
     else:
-        items = _long_items(task, files, parts, layout["buckets"], meter, memory_mb)
+        sources = [_long_items(task, files, parts, layout["buckets"], meter, memory_mb)]
         workers = [_long_worker(task, model, stop, meter) for model in lanes(models)]
 
     def write(done: tuple[str, Any]) -> str:
@@ -115,7 +117,7 @@ def forecast_dataset(
         return name
 
     meter.begin()
-    computed = pipeline(items, workers, ordered=False, stop=stop)
+    computed = pipeline(sources[0], workers, beside=sources[1:], ordered=False, ahead=len(workers), stop=stop)
     for name in pipeline(computed, [write], ordered=False, stop=stop):
         meter.wrote(name)
         if form == "long":
@@ -171,36 +173,34 @@ def _total(files: list[File]) -> int | None:
     return None if None in rows else sum(n for n in rows if n is not None)
 
 
-def _list_items(task: Task, files: list[File], parts: Parts, part_rows: int, meter: Meter) -> Iterator[tuple[str, Any]]:
-    """Parts that are to do. Row groups of which no part is are not read."""
-    pa = module("pyarrow")
+def _list_items(task: Task, files: list[File], parts: Parts, part_rows: int, meter: Meter) -> Iterator[Iterator[tuple[str, Any]]]:
+    """Parts that are to do, apart for each row group: those of which no part is are not read."""
     count = 0
-    columns = [name for name in (task.id_col, task.target_col, *task.keep) if name is not None]
     for file in files:
-        first: dict[int, int] = {}
-
-        def wanted(group: int, rows: int, file: File = file, first: dict[int, int] = first) -> bool:
-            nonlocal count
-            first[group] = count if rows >= 0 else file.number
-            if rows < 0:
-                return True
-            numbers = range(count, count + -(-rows // part_rows))
-            count = numbers.stop
-            todo = [n for n in numbers if parts.mine(n) and not parts.there(parts.name(file.number, group, n - numbers.start))]
-            if not todo:
-                meter.skip(rows if parts.shard[1] == 1 else 0)
-            return bool(todo)
-
-        found = batches_of(file, columns, part_rows, wanted)
-        for group, several in itertools.groupby(found, key=lambda one: one[0]):
-            for piece, batch in enumerate(sized(pa, (batch for _, batch in several), part_rows)):
-                name = parts.name(file.number, group, piece)
-                if not parts.mine(first[group] + piece):
+        for group, rows in enumerate(groups_of(file)):
+            first = file.number
+            if rows >= 0:
+                first, count = count, count + -(-rows // part_rows)
+                numbers = range(first, count)
+                if not any(parts.mine(n) and not parts.there(parts.name(file.number, group, n - first)) for n in numbers):
+                    meter.skip(rows if parts.shard[1] == 1 else 0)
                     continue
-                if parts.there(name):
-                    meter.skip(batch.num_rows)
-                    continue
-                yield name, batch
+            yield _pieces(task, file, group, first, parts, part_rows, meter)
+        file.metadata = None  # of many files it would add up
+
+
+def _pieces(task: Task, file: File, group: int, first: int, parts: Parts, part_rows: int, meter: Meter) -> Iterator[tuple[str, Any]]:
+    """Parts of a row group, the first of which has the number ``first``."""
+    columns = [name for name in (task.id_col, task.target_col, *task.keep) if name is not None]
+    batches = batches_of(file, columns, part_rows, group)
+    for piece, batch in enumerate(sized(module("pyarrow"), batches, part_rows)):
+        name = parts.name(file.number, group, piece)
+        if not parts.mine(first + piece):
+            continue
+        if parts.there(name):
+            meter.skip(batch.num_rows)
+            continue
+        yield name, batch
 
 
 def _list_worker(task: Task, model: Model, stop: Stop, meter: Meter) -> Any:

@@ -9,15 +9,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
 
 from ._errors import usage
+from ._lists import lists_of, names_of
 from ._tables import module
-from ._task import Task, compute, task_of
-from .batches import names_of, series_of
+from ._task import Computed, Task, compute, task_of
+from .batches import lists, rows
 
 __all__ = ["register"]
 
@@ -54,56 +56,73 @@ def register(con: Any, *, name: str = "forecast", **options: Any) -> None:
 _COLUMNS = {"id": "id", "ds": "time", "y": "target"}
 
 
-def _computed(task: Task, y: Any, ids: Any) -> tuple[NDArray[Any], dict[int, str]]:
-    """[levels, N, h]"""
+def _medians(task: Task, y: Any, h: Any, id: Any = None) -> Any:
     pa = module("pyarrow")
-    arrays = series_of(pa, _whole(y))
-    names = None if ids is None else names_of(pa, _whole(ids), "id")
-    found = compute(task, task.models()[0], names, arrays)
-    return found.planes, found.errors
+
+    def answer(y: Any, id: Any, steps: Any) -> Any:
+        own = replace(task, h=_steps(steps))
+        return lists(pa, own, _computed(own, y, id), 0.5)
+
+    return _answers(pa, y, id, [h], answer, pa.list_(pa.float32()))
+
+
+def _quantiles(task: Task, y: Any, h: Any, levels: Any, id: Any = None) -> Any:
+    pa = module("pyarrow")
+
+    def answer(y: Any, id: Any, steps: Any, asked: Any) -> Any:
+        wanted = [round(float(q), 12) for q in asked]
+        own = replace(task, h=_steps(steps), columns=(task.columns[0], *((str(q), q) for q in wanted)))
+        found = _computed(own, y, id)
+        planes = found.planes[[own.levels.index(q) for q in wanted]]
+        return rows(pa, np.ascontiguousarray(planes.swapaxes(0, 1)), found.there())
+
+    return _answers(pa, y, id, [h, levels], answer, pa.list_(pa.list_(pa.float32())))
+
+
+def _computed(task: Task, y: Any, id: Any) -> Computed:
+    pa = module("pyarrow")
+    return compute(task, task.models()[0], None if id is None else names_of(pa, id, "id"), lists_of(pa, y))
+
+
+def _answers(pa: Any, y: Any, id: Any, asked: list[Any], answer: Callable[..., Any], kind: Any) -> Any:
+    """``answer(y, id, *what is asked)`` of the rows that ask for the same, in the order of the rows; null of those with a NULL."""
+    y, id, *asked = (_whole(column) for column in (y, id, *asked))
+    if y.null_count == 0 and (id is None or id.null_count == 0) and all(_is_constant(column) for column in asked):
+        return answer(y, id, *(column[0].as_py() for column in asked))  # most often all ask for the same
+    found, place = [pa.array([], kind)], np.full(len(y), -1)
+    for question, chosen in _groups(y, id, asked).items():
+        place[chosen] = sum(map(len, found)) + np.arange(len(chosen))
+        some = pa.array(chosen)
+        found.append(answer(y.take(some), None if id is None else id.take(some), *question))
+    return pa.concat_arrays(found).take(pa.array(place, mask=place < 0))
 
 
 def _whole(column: Any) -> Any:
     return column.combine_chunks() if hasattr(column, "combine_chunks") else column
 
 
-def _groups(y: Any, id: Any, *columns: Any) -> dict[Any, list[int]]:
-    """Rows by what they ask for: most often all ask for the same. Those with a NULL are left out: they give NULL."""
-    rows: dict[Any, list[int]] = {}
+def _is_constant(column: Any) -> bool:
+    """Whether all rows have the same value, or the same numbers in a list."""
+    if column.null_count or not len(column):
+        return False
+    pc = module("pyarrow.compute")
+    first = column[0].as_py()
+    if not isinstance(first, list):
+        return bool(pc.all(pc.equal(column, first)).as_py())
+    if not pc.all(pc.equal(pc.list_value_length(column), len(first))).as_py():
+        return False
+    values = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), len(first))
+    return bool((values == values[0]).all())
+
+
+def _groups(y: Any, id: Any, asked: list[Any]) -> dict[Any, list[int]]:
+    """Rows by what they ask for, without those that have a NULL."""
+    found: dict[Any, list[int]] = {}
     there = y.is_valid() if id is None else module("pyarrow.compute").and_(y.is_valid(), id.is_valid())
-    for i, (known, asked) in enumerate(zip(there.to_pylist(), zip(*(column.to_pylist() for column in columns)))):
-        if known and None not in asked:
-            rows.setdefault(tuple(tuple(one) if isinstance(one, list) else one for one in asked), []).append(i)
-    return rows
-
-
-def _taken(column: Any, rows: list[int], pa: Any) -> Any:
-    whole = _whole(column)
-    return whole if len(rows) == len(whole) else whole.take(pa.array(rows))
-
-
-def _medians(task: Task, y: Any, h: Any, id: Any = None) -> Any:
-    pa = module("pyarrow")
-    out: list[Any] = [None] * len(y)
-    for (steps,), rows in _groups(y, id, h).items():
-        own = replace(task, h=_steps(steps))
-        planes, errors = _computed(own, _taken(y, rows, pa), None if id is None else _taken(id, rows, pa))
-        for i, row in enumerate(rows):
-            out[row] = None if i in errors else planes[own.levels.index(0.5), i]
-    return pa.array(out, pa.list_(pa.float32()))
-
-
-def _quantiles(task: Task, y: Any, h: Any, levels: Any, id: Any = None) -> Any:
-    pa = module("pyarrow")
-    out: list[Any] = [None] * len(y)
-    for (steps, asked), rows in _groups(y, id, h, levels).items():
-        wanted = [round(float(q), 12) for q in asked]
-        own = replace(task, h=_steps(steps), columns=(task.columns[0], *((str(q), q) for q in wanted)))
-        planes, errors = _computed(own, _taken(y, rows, pa), None if id is None else _taken(id, rows, pa))
-        places = [own.levels.index(q) for q in wanted]
-        for i, row in enumerate(rows):
-            out[row] = None if i in errors else list(planes[places, i])
-    return pa.array(out, pa.list_(pa.list_(pa.float32())))
+    for i, (known, wanted) in enumerate(zip(there.to_pylist(), zip(*(column.to_pylist() for column in asked)))):
+        if known and None not in wanted:
+            found.setdefault(tuple(tuple(one) if isinstance(one, list) else one for one in wanted), []).append(i)
+    return found
 
 
 def _steps(given: Any) -> int:
