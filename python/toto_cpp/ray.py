@@ -19,6 +19,10 @@ from .batches import forecast_batch, is_list
 __all__ = ["forecast"]
 
 
+_BATCHES = 4  # in a task, which takes Ray some 10 ms; on a CPU a second or two of work
+_BATCHES_OF_A_GPU = 64
+
+
 class _Lists:
     """An actor: the model is loaded once, when it starts."""
 
@@ -54,8 +58,8 @@ def forecast(
 
     ``concurrency``: actors, each with a model of its own; (least, most) lets Ray choose. ``num_cpus`` of each: also how
     many threads it computes with, unless ``threads`` says otherwise. ``num_gpus=1`` gives each a GPU. An actor that is
-    lost is started again and its rows are computed again, with the same bits; so are lost machines. Batches wait
-    where the next stage is slower. Other options are those of ``forecast_batches``."""
+    lost is started again and its last rows are computed again (``batch_size`` times 4, with GPUs times 64), with
+    the same bits; so are lost machines. Batches wait where the next stage is slower. Other options are those of ``forecast_batches``."""
     pool = module("ray.data").ActorPoolStrategy
     least, most = (concurrency, concurrency) if isinstance(concurrency, int) else concurrency
     if num_cpus is not None:
@@ -72,7 +76,10 @@ def forecast(
     # Ray Data begins actors and their calls again without end, unless ray_remote_args says otherwise.
     common = {name: value for name, value in common.items() if value is not None}
     if form == "lists":
-        return data.map_batches(_Lists, batch_size=4 * task.batch_size, zero_copy_batch=True, **common)
+        # What is lost with an actor, and done again, is its task: a block as it was read can be a minute of work on a CPU.
+        rows = task.batch_size * (_BATCHES_OF_A_GPU if num_gpus else _BATCHES)
+        pieces = data.repartition(target_num_rows_per_block=rows)
+        return pieces.map_batches(_Lists, batch_size=rows, zero_copy_batch=True, **common)
     _needs_freq(task)
     return data.groupby(task.id_col).map_groups(_Long, **common)
 
