@@ -15,7 +15,8 @@ million series of 512 steps, and 0.4 GB of forecasts for each device.
 | read_only, write_only | nothing but reading the input, writing the forecasts |
 | whole | toto_cpp.forecast_dataset in a process of its own, from Parquet to Parquet |
 
-`bench` and `compute_only` are measured before the whole and after it. `limits` names the term that the whole is nearest to.
+`bench` and `compute_only` are measured before the whole and after it (--turns). The whole begins cold: graphs are captured and
+memory is touched first in it, some 0.4 s on an H200, so that few series give a lower rate. `limits` names the term that the whole is nearest to.
 Where there are several devices the whole is repeated with all of them; its bytes must be those of one. Prints one JSON
 object; the exit status is 1 where bytes differ, or two devices give less than 1.9 times the rate of one.
 """
@@ -33,7 +34,7 @@ import time
 from pathlib import Path
 
 from scale_dataset import PRESETS, compute_only, read_only, source_file, whole, whole_options, write_only
-from scale_faults import digests
+from scale_faults import digests, say
 from scale_report import commit, put_section, table, today, words
 
 TARGET = 1.9
@@ -76,25 +77,40 @@ def bench_rate(args, model, precision):
     return row["series_per_second"], on_device
 
 
+def copied(args, source):
+    """A folder with the file so many times."""
+    if args.copies == 1:
+        return source
+    folder = args.folder / "input"
+    folder.mkdir()
+    for i in range(args.copies):
+        os.link(source, folder / f"{i}.parquet")
+    return folder
+
+
 def one_model(args, source, model, precision, found):
     """The rates of one device, and of all where there are several."""
     own = argparse.Namespace(**vars(args), model=model if model in PRESETS else None, precision=precision, device=found[0], threads=None)
     benches, computes = [], []
     out = args.folder / "out"
-    for turn in range(2):
+    for turn in range(args.turns):
         rate, on_device = bench_rate(args, model, precision)
         benches.append(rate)
+        say(f"{model}, {precision}: toto bench {rate:,.0f} series/s")
         computes.append(compute_only(own, args.seconds)[0])
+        say(f"Model.forecast {computes[-1]:,.0f}")
         if turn == 0:
             shutil.rmtree(out, ignore_errors=True)
             done = whole(own, source, out)
+            say(f"whole {done['series_per_second']:,.0f}")
     rates = {
         "bench": statistics.mean(benches), "device_alone": on_device, "compute_only": statistics.mean(computes),
-        "read_only": read_only(source), "write_only": write_only(out, args.folder), "whole": done["series_per_second"],
+        "read_only": read_only(next(source.iterdir()) if source.is_dir() else source), "write_only": write_only(out, args.folder),
+        "whole": done["series_per_second"], "steady": done["steady_series_per_second"],
     }  # fmt: skip
     terms = {name: rates[name] for name in ("bench", "read_only", "write_only")}
     nearest = min(terms, key=terms.get)
-    limits = nearest if rates["whole"] >= 0.85 * terms[nearest] else "Python between them: lists and arrays to batches and back"
+    limits = nearest if rates["whole"] >= 0.85 * terms[nearest] else "what lies between them"
     result = {
         "model": model, "precision": precision, "series_per_second": rates, "of_bench": rates["whole"] / rates["bench"],
         "of_compute_only": rates["whole"] / rates["compute_only"], "limits": limits, "bench_twice": benches,
@@ -106,19 +122,21 @@ def one_model(args, source, model, precision, found):
 
 
 def several(args, own, source, one, found):
-    """In turns with one device, three times; shards of one process each beside it, which share neither reader nor GIL."""
+    """In turns with one device; shards of one process each beside it, which share neither reader nor GIL."""
     alone, together, out = [], [], args.folder / "out-all"
-    for _ in range(3):
+    for _ in range(args.rounds):
         for device, times in ((found[0], alone), (",".join(found), together)):
             shutil.rmtree(out, ignore_errors=True)
             own.device = device
-            times.append(whole(own, source, out)["series_per_second"])
+            times.append(whole(own, source, out))
     same = digests(out) == digests(one)
+    steady = [[run["steady_series_per_second"] or 0.0 for run in runs] for runs in (alone, together)]
+    alone, together = ([run["series_per_second"] for run in runs] for runs in (alone, together))
     shards, shards_same = sharded(args, own, source, out, found, one)
     own.device = found[0]
     return {
         "count": len(found), "one": alone, "all": together, "times": statistics.median(together) / statistics.median(alone),
-        "same_bytes": same, "a_process_each": shards, "a_process_each_times": shards / statistics.median(alone),
+        "steady_one": steady[0], "steady_all": steady[1], "same_bytes": same, "a_process_each": shards, "a_process_each_times": shards / statistics.median(alone),
         "a_process_each_same_bytes": shards_same,
     }  # fmt: skip
 
@@ -148,7 +166,7 @@ def sharded(args, own, source, out, found, one):
         each.stdin.flush()
     if any([each.wait() for each in programs]):
         sys.exit("a shard failed")
-    return args.series / (time.perf_counter() - begun), digests(out) == digests(one)
+    return args.copies * args.series / (time.perf_counter() - begun), digests(out) == digests(one)
 
 
 def beside_torch(args, model, precision):
@@ -168,6 +186,7 @@ def beside_torch(args, model, precision):
         try:
             torch._dynamo.reset()
             call = make(args, folder_of(args, model), count, mode)
+            say(f"official package, {mode}: loaded")
             with torch.inference_mode(), autocast:
                 for _ in range(3):
                     call()
@@ -225,7 +244,7 @@ def report(args, result):
     head = ("", "type", "whole, series/s", "`toto bench`", "of it", "Model.forecast alone", "of it", "read", "write", "limits",
             "all devices by one: in one process; a process each", "official package")  # fmt: skip
     lines = [
-        f"{today()}, commit {result['commit']}, {len(result['devices'])} x {result['device']}, {result['cores']} cores. {args.series:,} series "
+        f"{today()}, commit {result['commit']}, {len(result['devices'])} x {result['device']}, {result['cores']} cores. {args.copies * args.series:,} series "
         f"of {args.context} steps, {args.horizon} ahead,", f"three quantiles, Parquet in {args.folder}. toto-nano is ours; the other weights are made up. "
         "The official package of Toto 1.0 draws", "256 samples, ours none: quantiles of the first patch are exact. "
         f"Batches of {args.batch_size:,} series; of {args.torch_series:,} for the official packages.", "",
@@ -245,6 +264,9 @@ def main():
     parser.add_argument("--batch-size", type=int, default=4096)
     parser.add_argument("--part-rows", type=int, default=8192)
     parser.add_argument("--seconds", type=float, default=4, help="of each measurement of computing alone")
+    parser.add_argument("--copies", type=int, default=1, help="read the file of --series so many times: more series in little time and memory")
+    parser.add_argument("--rounds", type=int, default=3, help="of one device and all of them, in turns")
+    parser.add_argument("--turns", type=int, default=2, help="of computing alone, the first before the whole; 1 where time is short")
     parser.add_argument("--torch", action="store_true", help="also the official packages")
     parser.add_argument("--torch-modes", default="eager,default", help="default: torch.compile")
     parser.add_argument("--torch-series", type=int, default=256, help="series in a batch of the official packages")
@@ -257,8 +279,8 @@ def main():
         sys.exit("there is no GPU")
     with tempfile.TemporaryDirectory(dir=args.folder) as made:
         args.folder = Path(made)
-        source = source_file(args, made)
-        result = {"commit": commit(), "devices": found, "device": name_of_device(), "cores": os.cpu_count(), "series": args.series, "rows": []}
+        source = copied(args, source_file(args, made))
+        result = {"commit": commit(), "devices": found, "device": name_of_device(), "cores": os.cpu_count(), "series": args.copies * args.series, "rows": []}
         for model in args.models.split(","):
             for precision in args.precisions.split(","):
                 row = one_model(args, source, model, precision, found)
