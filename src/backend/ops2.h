@@ -132,9 +132,29 @@ struct KnotOutputs {
   Levels levels;
 };
 
+/// Some whole slices of a call, whose rows are numbered from 0 here.
+struct CallPart {
+  Call all;
+  Call wanted;
+  std::int64_t first = 0;         // the row of the call that is row 0 of `all`
+  std::int64_t first_wanted = 0;  // likewise of `wanted`
+  std::int64_t own = 0;  // rows of scratch from here on are for this part alone, as many as it has
+};
+
 class Ops2 {
  public:
   virtual ~Ops2() = default;
+
+  // --- parts of a call ---
+
+  /// Calls work(context, part) for parts that together are the call, from several threads, or once
+  /// for the whole. `wanted` has the slices of `all`. `work` runs operations of the network on its
+  /// part: a host computes what follows on what while its rows are in the cache of a core.
+  using PartWork = void (*)(const void* context, const CallPart& part);
+  virtual void for_each_part(const Call& all, const Call& wanted, PartWork work,
+                             const void* context) const {
+    work(context, {all, wanted});
+  }
 
   // --- a series' arrays (spec B5, B8.3) ---
 

@@ -117,7 +117,7 @@ void ThreadTeam::fork_join(const Call& call) {
 /// that was asleep takes longer to wake than the caller took for its own share; so doing another
 /// one of that length is sooner than waiting.
 void ThreadTeam::take_over(const Call& call, std::uint32_t generation) {
-  for (int thread = 1; thread < size(); ++thread) {
+  for (int thread = 1; thread < threads(); ++thread) {
     if (!claims_[static_cast<std::size_t>(thread - 1)].take(generation)) continue;
     if (thread < call.threads) {
       call.function(call.work, thread);

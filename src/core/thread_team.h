@@ -45,15 +45,35 @@ class ThreadTeam {
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-  [[nodiscard]] int size() const { return static_cast<int>(workers_.size()) + 1; }
+  /// 1 for a thread that works alone.
+  [[nodiscard]] int size() const { return alone_ == this ? 1 : threads(); }
+
+  /// While one lives on a thread that does a share of run(), that thread works alone: run() calls
+  /// work(0) there and then.
+  class Alone {
+   public:
+    Alone(const ThreadTeam& team, int thread) {
+      alone_ = &team;
+      thread_ = thread;
+    }
+    ~Alone() { alone_ = nullptr; }
+    Alone(const Alone&) = delete;
+    Alone& operator=(const Alone&) = delete;
+  };
+  /// Which thread of the team does share `thread` of a run(): another one only if it works alone.
+  [[nodiscard]] int seat(int thread) const { return alone_ == this ? thread_ : thread; }
 
   /// Calls work(0) .. work(threads - 1), and returns when all are done: work(0) on the calling
   /// thread, each of the others on its own thread of the team or, where that is late, on the
   /// calling thread. 1 <= threads <= size(). Callers on different threads take turns. `work` must
-  /// be noexcept and must not call run() of the same team.
+  /// be noexcept and must not call run() of the same team, unless it is Alone.
   template <typename Work>
   void run(int threads, const Work& work) {
     static_assert(std::is_nothrow_invocable_v<const Work&, int>);
+    if (alone_ == this) {
+      work(0);
+      return;
+    }
     run_call({[](const void* w, int thread) noexcept { (*static_cast<const Work*>(w))(thread); },
               &work, threads});
   }
@@ -66,6 +86,10 @@ class ThreadTeam {
   [[nodiscard]] Counters counters() const;
 
  private:
+  static inline thread_local const ThreadTeam* alone_ = nullptr;  // where this thread works alone
+  static inline thread_local int thread_ = 0;                     // and which it is
+
+  [[nodiscard]] int threads() const { return static_cast<int>(workers_.size()) + 1; }
   struct Call {
     void (*function)(const void*, int) noexcept;
     const void* work;

@@ -95,7 +95,7 @@ void CpuBackend::time_attention(const Batch& batch, const void* qkv, const KvLay
   }
   if (count == 0) return;
   split(team_, count, cycles / count, [&](std::int64_t first, std::int64_t end, int thread) {
-    auto& scratch = *reinterpret_cast<AttentionScratch*>(scratch_.of(thread));
+    auto& scratch = *reinterpret_cast<AttentionScratch*>(scratch_.of(team_.seat(thread)));
     for_each_item(batch, first, end, tasks, [&](std::int32_t, const Block& b, std::int32_t item) {
       const std::int32_t group = item % groups(b);
       const std::int32_t head = item / groups(b) % heads;

@@ -238,7 +238,7 @@ void CpuOps2::time_attention(const Call& all, const Call& wanted, const SeriesAr
     task.heads = static_cast<std::size_t>(heads);
     task.qk = static_cast<std::size_t>(shape.qk);
     task.v = static_cast<std::size_t>(shape.v);
-    kernels_.time(task, *reinterpret_cast<AttentionScratch*>(scratch_.of(thread)));
+    kernels_.time(task, *reinterpret_cast<AttentionScratch*>(scratch_.of(team_.seat(thread))));
   };
   split(team_, count, cycles / count, [&](std::int64_t first, std::int64_t end, int thread) {
     for_each_item(

@@ -15,6 +15,9 @@ class CpuOps2 final : public Ops2 {
   CpuOps2(Isa isa, const ProductKernels& products, ThreadTeam& team, const ScratchSet& scratch)
       : kernels_(ops2_kernels(isa)), products_(products), team_(team), scratch_(scratch) {}
 
+  void for_each_part(const Call& all, const Call& wanted, PartWork work,
+                     const void* context) const override;
+
   void inputs(const Call& call, const SeriesArrays& a, bool first, const Matrix& next,
               void* z) const override;
   void quantiles(const Call& call, const SeriesArrays& a, const void* raw, void* y) const override;

@@ -61,13 +61,24 @@ class Worker {
 
   void run() {
     if (format_.enter != nullptr) format_.enter();
-    for (std::int64_t row = part_.rows.begin; row < part_.rows.end; row += m_.block_rows) {
-      block(row, std::min<std::int64_t>(m_.block_rows, part_.rows.end - row));
+    const std::int64_t step = block_rows(part_.rows.size());
+    for (std::int64_t row = part_.rows.begin; row < part_.rows.end; row += step) {
+      block(row, std::min(step, part_.rows.end - row));
     }
     if (format_.leave != nullptr) format_.leave();
   }
 
  private:
+  /// Equal blocks, of whole tiles: a last one of a few rows would read all weights for them. A
+  /// single block may be half as large again.
+  [[nodiscard]] std::int64_t block_rows(std::int64_t rows) const {
+    const std::int64_t most = m_.block_rows;
+    if (rows <= std::min<std::int64_t>(most + most / 2, kMaxBlockRows))
+      return std::max<std::int64_t>(rows, 1);
+    const std::int64_t each = divide_up(rows, divide_up(rows, most));
+    return std::min(divide_up(each, format_.rows) * format_.rows, most);
+  }
+
   void block(std::int64_t first, std::int64_t count) {
     const float* x = p_.x + first * m_.in;
     const std::byte* a = reinterpret_cast<const std::byte*>(x);
@@ -166,7 +177,7 @@ void multiply(const Product& product, ThreadTeam& team, const ScratchSet& scratc
     Part part;
     part.rows = {of_tiles.begin * rows, std::min<std::int64_t>(of_tiles.end * rows, product.rows)};
     part.units = share(units, grid.units, thread % grid.units);
-    Worker(product, part, scratch.of(thread)).run();
+    Worker(product, part, scratch.of(team.seat(thread))).run();
   });
 }
 

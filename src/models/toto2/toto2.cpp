@@ -52,6 +52,19 @@ void Toto2::for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& 
   visit_mlp(head_);
 }
 
+namespace {
+
+/// Calls work(part) for parts that together are the call.
+template <typename Work>
+void for_each_part(const Ops2& ops, const Call& all, const Call& wanted, const Work& work) {
+  ops.for_each_part(
+      all, wanted,
+      [](const void* context, const CallPart& part) { (*static_cast<const Work*>(context))(part); },
+      &work);
+}
+
+}  // namespace
+
 void Toto2::residual_mlp(const toto2::ResidualMlp& mlp, const void* x, void* inner, void* y,
                          Rows rows) const {
   ops_->linear_silu(mlp.first, x, inner, rows);
@@ -59,56 +72,107 @@ void Toto2::residual_mlp(const toto2::ResidualMlp& mlp, const void* x, void* inn
   backend_->linear(mlp.skip, x, y, rows, Epilogue::residual);
 }
 
+void Toto2::norm_linear(const void* hidden, double epsilon, void* normed, const Matrix& w, void* y,
+                        Rows rows, Epilogue epilogue) const {
+  if (ops_->norm_linear(hidden, epsilon, normed, w, y, rows, epilogue)) return;
+  ops_->rms_norm(hidden, normed, rows, w, epsilon);
+  backend_->linear(w, normed, y, rows, epilogue);
+}
+
+/// What follows attention in a layer.
+void Toto2::feed_forward(const toto2::Layer& layer, const void* attended, void* hidden,
+                         const Toto2Activations& own, Rows rows) const {
+  backend_->linear(layer.out, attended, hidden, rows, Epilogue::residual);
+  norm_linear(hidden, layer.epsilon2, own.normed, layer.mlp_in, own.inner, rows, Epilogue::gated);
+  backend_->linear(layer.mlp_out, own.inner, hidden, rows, Epilogue::residual);
+}
+
+/// `a` from the rows on that a part has for itself alone; what is of the whole call stays.
+Toto2Activations Toto2::own(const CallPart& part, Toto2Activations a) const {
+  a.inner = at(a.inner, part.own, inner());
+  a.normed = at(a.normed, part.own, config_.d_model);
+  a.qkv = at(a.qkv, part.own, heads().row());
+  a.attended = at(a.attended, part.own, heads().attended());
+  return a;
+}
+
+void* Toto2::at(void* base, std::int64_t row, std::int64_t width) const {
+  return static_cast<std::byte*>(base) +
+         static_cast<std::size_t>(row * width) * backend_->element_size();
+}
+
 void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arrays,
                     const Rotary& rotary, std::span<const KvCache> kv, const Toto2Activations& a,
                     const Toto2Observer* observer) const {
-  const Backend& be = *backend_;
   const HeadShape shape = heads();
   const std::int32_t width = config_.d_model;
-
   const Call* call = &all;  // becomes `wanted` once only those tokens matter
   void* hidden = a.hidden;
   const auto keep_wanted = [&] {
-    ops_->gather(all, wanted, hidden, a.wanted, width);
     hidden = a.wanted;
     call = &wanted;
   };
   const auto observe = [&](std::int32_t layer, const void* rows, double factor) {
     if (observer != nullptr && *observer) (*observer)(layer, rows, factor, call == &wanted);
   };
-
-  const auto norm_linear = [&](double epsilon, const Matrix& w, void* y, Epilogue epilogue) {
-    const Rows rows = call->all_rows();
-    if (ops_->norm_linear(hidden, epsilon, a.normed, w, y, rows, epilogue)) return;
-    ops_->rms_norm(hidden, a.normed, rows, w, epsilon);
-    be.linear(w, a.normed, y, rows, epilogue);
+  const auto gather = [&](const CallPart& part) {
+    ops_->gather(part.all, part.wanted, at(a.hidden, part.first, width),
+                 at(a.wanted, part.first_wanted, width), width);
   };
 
-  residual_mlp(embed_, a.inputs, a.inner, hidden, all.all_rows());
+  for_each_part(*ops_, all, wanted, [&](const CallPart& part) {
+    residual_mlp(embed_, at(a.inputs, part.first, std::int64_t{2} * config_.patch_size),
+                 own(part, a).inner, at(hidden, part.first, width), part.all.all_rows());
+  });
   observe(-1, hidden, 1);
-  if (trim_ && last_time_layer_ < 0) keep_wanted();
+  if (trim_ && last_time_layer_ < 0) {
+    gather({all, wanted});
+    keep_wanted();
+  }
   std::size_t cache = 0;
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
     const toto2::Layer& layer = layers_[static_cast<std::size_t>(i)];
-    norm_linear(layer.epsilon1, layer.qkv, a.qkv, Epilogue::store);
-    if (layer.variate) {
-      ops_->variate_attention(*call, arrays, shape, layer.norm, a.qkv, a.attended);
-    } else {
-      const bool last = trim_ && i == last_time_layer_;
-      const bool keep = kv.size() > 1;
-      ops_->time_attention(all, last ? wanted : all, arrays, shape, layer.norm, rotary, a.qkv,
-                           kv[keep ? cache++ : 0], keep, a.attended);
-      if (last) keep_wanted();
+    const bool last = trim_ && i == last_time_layer_;
+    const bool keep = kv.size() > 1;
+    const KvCache own_kv = layer.variate ? KvCache{} : kv[keep ? cache++ : 0];
+    for_each_part(*ops_, *call, wanted, [&](const CallPart& part) {
+      const Toto2Activations mine = own(part, a);
+      void* const x = at(hidden, part.first, width);
+      const Rows rows = part.all.all_rows();
+      norm_linear(x, layer.epsilon1, mine.normed, layer.qkv, mine.qkv, rows, Epilogue::store);
+      if (layer.variate) {
+        ops_->variate_attention(part.all, arrays, shape, layer.norm, mine.qkv, mine.attended);
+      } else if (last) {
+        ops_->time_attention(part.all, part.wanted, arrays, shape, layer.norm, rotary, mine.qkv,
+                             own_kv, keep, at(a.attended, part.first_wanted, shape.attended()));
+        return gather(part);
+      } else {
+        ops_->time_attention(part.all, part.all, arrays, shape, layer.norm, rotary, mine.qkv,
+                             own_kv, keep, mine.attended);
+      }
+      feed_forward(layer, mine.attended, x, mine, rows);
+    });
+    if (last) {
+      keep_wanted();
+      for_each_part(*ops_, wanted, wanted, [&](const CallPart& part) {
+        feed_forward(layer, at(a.attended, part.first, shape.attended()),
+                     at(hidden, part.first, width), own(part, a), part.all.all_rows());
+      });
     }
-    be.linear(layer.out, a.attended, hidden, call->all_rows(), Epilogue::residual);
-    norm_linear(layer.epsilon2, layer.mlp_in, a.inner, Epilogue::gated);
-    be.linear(layer.mlp_out, a.inner, hidden, call->all_rows(), Epilogue::residual);
     observe(i, hidden, layer.factor);
   }
-  if (call == &all) keep_wanted();
-  ops_->rms_norm(hidden, a.normed, wanted.all_rows(), head_.first, out_epsilon_);
+  if (call == &all) {
+    gather({all, wanted});
+    keep_wanted();
+  }
+  for_each_part(*ops_, wanted, wanted, [&](const CallPart& part) {
+    void* const normed = at(a.normed, part.first, width);
+    const Rows rows = part.all.all_rows();
+    ops_->rms_norm(at(hidden, part.first, width), normed, rows, head_.first, out_epsilon_);
+    residual_mlp(head_, normed, own(part, a).inner,
+                 at(a.raw, part.first, std::int64_t{kQuantiles} * config_.patch_size), rows);
+  });
   observe(config_.num_layers, a.normed, 1);
-  residual_mlp(head_, a.normed, a.inner, a.raw, wanted.all_rows());
 }
 
 }  // namespace toto

@@ -107,6 +107,14 @@ class Toto2 final : public Network {
  private:
   void residual_mlp(const toto2::ResidualMlp& mlp, const void* x, void* inner, void* y,
                     Rows rows) const;
+  void norm_linear(const void* hidden, double epsilon, void* normed, const Matrix& w, void* y,
+                   Rows rows, Epilogue epilogue) const;
+  void feed_forward(const toto2::Layer& layer, const void* attended, void* hidden,
+                    const Toto2Activations& own, Rows rows) const;
+  [[nodiscard]] Toto2Activations own(const CallPart& part, Toto2Activations a) const;
+  /// Row `row` of an activation. Only a backend whose activations are all of element_size() divides
+  /// a call; elsewhere `row` is 0.
+  [[nodiscard]] void* at(void* base, std::int64_t row, std::int64_t width) const;
 
   Toto2Config config_;
   std::shared_ptr<Backend> backend_;
