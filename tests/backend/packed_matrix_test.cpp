@@ -64,11 +64,13 @@ TEST(Int8Weights, LieInPanelsWithTheirScales) {
     ThreadTeam team(2);
     const PackedMatrix m =
         pack_matrix(weights.data(), 5, 3, {}, false, kernels.int8, kernels.columns, arena, team);
-    const auto columns = static_cast<std::size_t>(kernels.columns);
+    const auto lanes = static_cast<std::size_t>(kernels.columns / kTileVectors);
+    const std::size_t columns = (5 + lanes - 1) / lanes * lanes;  // of its only panel
     ASSERT_EQ(m.units, 1);
     ASSERT_EQ(m.steps, 3U);
-    EXPECT_EQ(m.panel_bytes % 64, 0U);
-    EXPECT_LE(m.panel_bytes, scales_at(3, columns) + columns * sizeof(float) + 63);
+    EXPECT_EQ(static_cast<std::size_t>(m.last_vectors) * lanes, columns);
+    EXPECT_EQ(m.last_bytes % 64, 0U);
+    EXPECT_LE(m.last_bytes, scales_at(3, columns) + columns * sizeof(float) + 63);
     const auto* found = reinterpret_cast<const std::int8_t*>(m.panels);
     const auto* scales = reinterpret_cast<const float*>(m.panels + scales_at(3, columns));
     for (std::size_t c = 0; c < columns; ++c) {

@@ -58,6 +58,16 @@ std::int8_t to_int8(float w, float scale) {
   return static_cast<std::int8_t>(std::clamp(whole, -127.0, 127.0));
 }
 
+namespace {
+
+std::size_t bytes_of_panel(const TileFormat& format, std::size_t steps, int columns) {
+  const auto across = static_cast<std::size_t>(columns);
+  if (format.scaled) return (scales_at(steps, across) + across * sizeof(float) + 63) / 64 * 64;
+  return steps * across * static_cast<std::size_t>(format.step) * format.weight_bytes;
+}
+
+}  // namespace
+
 PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in,
                          std::span<const float> bias, bool gated, const TileFormat& format,
                          int columns, Arena& arena, ThreadTeam& team) {
@@ -73,11 +83,14 @@ PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in
   const auto panel_columns = static_cast<std::size_t>(columns);
   const auto panels =
       static_cast<std::size_t>(m.units) * static_cast<std::size_t>(m.panels_per_unit());
-  m.panel_bytes =
-      m.steps * panel_columns * static_cast<std::size_t>(format.step) * format.weight_bytes;
-  const std::size_t scales = scales_at(m.steps, panel_columns);
-  if (format.scaled) m.panel_bytes = (scales + panel_columns * sizeof(float) + 63) / 64 * 64;
-  std::byte* memory = arena.take(panels * m.panel_bytes);
+  const int lanes = columns / kTileVectors;
+  const int last = (width - (m.units - 1) * columns + lanes - 1) / lanes;  // vectors
+  if (format.tile[last - 1][1] != nullptr) m.last_vectors = last;
+  m.panel_bytes = bytes_of_panel(format, m.steps, columns);
+  m.last_bytes = bytes_of_panel(format, m.steps, m.last_vectors * lanes);
+  const std::size_t spared =
+      static_cast<std::size_t>(m.panels_per_unit()) * (m.panel_bytes - m.last_bytes);
+  std::byte* memory = arena.take(panels * m.panel_bytes - spared);
   auto* packed_bias = reinterpret_cast<float*>(arena.take(panels * panel_columns * sizeof(float)));
   std::fill_n(packed_bias, panels * panel_columns, 0.0F);
   m.panels = memory;
@@ -90,21 +103,25 @@ PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in
       const auto half = static_cast<std::int32_t>(p % m.panels_per_unit());
       const std::int32_t count = std::min(columns, width - unit * columns);
       const std::int32_t first = half * width + unit * columns;
-      std::byte* panel = memory + static_cast<std::size_t>(p) * m.panel_bytes;
-      std::memset(panel, 0, m.panel_bytes);
+      const int across = m.vectors_of(unit) * lanes;
+      std::byte* panel = memory +
+                         static_cast<std::size_t>(unit * m.panels_per_unit()) * m.panel_bytes +
+                         static_cast<std::size_t>(half) * m.bytes_of(unit);
+      std::memset(panel, 0, m.bytes_of(unit));
       if (format.scaled) {
+        const std::size_t scales = scales_at(m.steps, static_cast<std::size_t>(across));
         auto* of_columns = reinterpret_cast<float*>(panel + scales);
         for (std::int32_t c = 0; c < count; ++c) {
           of_columns[c] =
               int8_scale({weights + std::int64_t{first + c} * in, static_cast<std::size_t>(in)});
         }
-        pack_panel(weights, in, first, count, columns, format.step, of_columns,
+        pack_panel(weights, in, first, count, across, format.step, of_columns,
                    reinterpret_cast<std::int8_t*>(panel));
       } else if (format.weight_bytes == sizeof(float)) {
-        pack_panel(weights, in, first, count, columns, format.step, nullptr,
+        pack_panel(weights, in, first, count, across, format.step, nullptr,
                    reinterpret_cast<float*>(panel));
       } else {
-        pack_panel(weights, in, first, count, columns, format.step, nullptr,
+        pack_panel(weights, in, first, count, across, format.step, nullptr,
                    reinterpret_cast<std::uint16_t*>(panel));
       }
       if (!bias.empty()) {

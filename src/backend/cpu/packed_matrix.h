@@ -26,8 +26,9 @@ std::int8_t to_int8(float w, float scale);
 /// A unit is what one tile of the result needs: one panel, or for the gated product the panel of
 /// the gate followed by that of the value. Units lie one after the other,
 /// [unit][panel][K][columns], and the bias the same way, [unit][panel][columns]; both are padded
-/// with zeros. With int8 weights a panel ends with the scales of its columns, from scales_at() on,
-/// zeros where there is no column.
+/// with zeros. The panels of the last unit are no wider than its columns take whole vectors, where
+/// the format has such tiles. With int8 weights a panel ends with the scales of its columns, from
+/// scales_at() on, zeros where there is no column.
 struct PackedMatrix : PackedWeights {
   const TileFormat* format = nullptr;
   bool gated = false;
@@ -36,10 +37,18 @@ struct PackedMatrix : PackedWeights {
   std::int32_t block_rows = 64;  // kBlockRows of product.h; no bit depends on it
   std::size_t steps = 0;         // of a tile: K / TileFormat::step, rounded up
   std::size_t panel_bytes = 0;
+  int last_vectors = kTileVectors;  // of columns, of the panels of the last unit
+  std::size_t last_bytes = 0;       // of such a panel
   const std::byte* panels = nullptr;
   const float* bias = nullptr;
 
   [[nodiscard]] int panels_per_unit() const { return gated ? 2 : 1; }
+  [[nodiscard]] int vectors_of(std::int64_t unit) const {
+    return unit + 1 < units ? kTileVectors : last_vectors;
+  }
+  [[nodiscard]] std::size_t bytes_of(std::int64_t unit) const {
+    return unit + 1 < units ? panel_bytes : last_bytes;
+  }
 };
 
 /// weights [out][in] row-major, bias [out] or empty. With `gated` the first half of the rows is the

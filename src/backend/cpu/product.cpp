@@ -13,7 +13,6 @@ struct Grid {
 };
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kStepBytes = 3 * kLine;  // of a panel, where its vectors are 64 bytes
 // How far ahead a single tile fetches its own weights. The processor's prefetcher stops at every
 // page of 4 KiB, and with few rows there is not enough arithmetic to hide that.
 constexpr std::size_t kDistance = std::size_t{16} << 10;
@@ -119,9 +118,10 @@ class Worker {
       const float* y = out.y + static_cast<std::size_t>(r) * out.stride;
       for (int c = 0; c < out.columns; c += 16) __builtin_prefetch(y + c, 1);
     }
-    compute(a, stride, rows, b, tiles[0]);
+    const int vectors = m_.vectors_of(unit);
+    compute(a, stride, rows, b, vectors, tiles[0]);
     if (m_.gated) {
-      compute(a, stride, rows, b + m_.panel_bytes, tiles[1]);
+      compute(a, stride, rows, b + m_.bytes_of(unit), vectors, tiles[1]);
       out.gate = tiles[0];
       out.gate_bias = bias;
       out.bias = bias + columns;
@@ -135,11 +135,13 @@ class Worker {
     }
   }
 
-  void compute(const std::byte* a, std::size_t stride, int rows, const std::byte* b, float* tile) {
-    const auto columns = static_cast<std::size_t>(p_.kernels->columns);
-    Ahead fetch{b + kDistance, format_.scaled ? columns : kStepBytes};
+  void compute(const std::byte* a, std::size_t stride, int rows, const std::byte* b, int vectors,
+               float* tile) {
+    const auto lanes = static_cast<std::size_t>(p_.kernels->columns / kTileVectors);
+    const auto across = static_cast<std::size_t>(vectors);
+    Ahead fetch{b + kDistance, across * (format_.scaled ? lanes : kLine)};
     if (ahead_ < ahead_end_) fetch = {ahead_, kLine};
-    format_.tile[rows](a, stride, b, m_.steps, fetch, tile);
+    format_.tile[vectors - 1][rows](a, stride, b, m_.steps, fetch, tile);
     ahead_ += m_.steps * kLine;
   }
 

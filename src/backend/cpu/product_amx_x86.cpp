@@ -107,7 +107,7 @@ constexpr TileFormat amx_format() {
   TileFormat f{};
   f.rows = 2 * static_cast<int>(kRows);
   for (int rows = 1; rows <= f.rows; ++rows) {
-    f.tile[rows] = rows <= static_cast<int>(kRows) ? tile<false> : tile<true>;
+    f.tile[kTileVectors - 1][rows] = rows <= static_cast<int>(kRows) ? tile<false> : tile<true>;
   }
   f.weight_bytes = sizeof(std::uint16_t);
   f.input_bytes = sizeof(std::uint16_t);

@@ -19,38 +19,40 @@ namespace {
 
 constexpr int kLanes = 16;
 
-template <int R>
-TOTO_AVX512_BF16 void tile(const void* a, std::size_t a_stride, const void* b, std::size_t steps,
-                           const Ahead& fetch, float* out) {
-  const auto* panel = static_cast<const std::byte*>(b);
+template <int R, int V>
+TOTO_AVX512_BF16 void tile(const void* a, std::size_t a_stride, const void* weights,
+                           std::size_t steps, const Ahead& fetch, float* out) {
+  const auto* panel = static_cast<const std::byte*>(weights);
   const auto* rows = static_cast<const std::byte*>(a);
   const std::byte* ahead = fetch.from;
-  __m512 sum[R][3];
+  __m512 sum[R][V];
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) sum[r][0] = sum[r][1] = sum[r][2] = _mm512_setzero_ps();
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 3
+    for (int c = 0; c < V; ++c) sum[r][c] = _mm512_setzero_ps();
+  }
   for (std::size_t k = 0; k < steps; ++k) {
-    const auto b0 = (__m512bh)_mm512_load_si512(panel);
-    const auto b1 = (__m512bh)_mm512_load_si512(panel + 64);
-    const auto b2 = (__m512bh)_mm512_load_si512(panel + 128);
-    panel += 192;
-    __builtin_prefetch(ahead, 0, 2);
-    __builtin_prefetch(ahead + 64, 0, 2);
-    __builtin_prefetch(ahead + 128, 0, 2);
+    __m512bh b[V];
+#pragma GCC unroll 3
+    for (int c = 0; c < V; ++c) {
+      b[c] = (__m512bh)_mm512_load_si512(panel + c * 64);
+      __builtin_prefetch(ahead + c * 64, 0, 2);
+    }
+    panel += V * 64;
     ahead += fetch.pace;
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       int pair;
       std::memcpy(&pair, rows + static_cast<std::size_t>(r) * a_stride + 4 * k, sizeof pair);
       const auto x = (__m512bh)_mm512_set1_epi32(pair);
-      sum[r][0] = _mm512_dpbf16_ps(sum[r][0], x, b0);
-      sum[r][1] = _mm512_dpbf16_ps(sum[r][1], x, b1);
-      sum[r][2] = _mm512_dpbf16_ps(sum[r][2], x, b2);
+#pragma GCC unroll 3
+      for (int c = 0; c < V; ++c) sum[r][c] = _mm512_dpbf16_ps(sum[r][c], x, b[c]);
     }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 3
-    for (int c = 0; c < 3; ++c) _mm512_store_ps(out + r * kMaxTileColumns + c * kLanes, sum[r][c]);
+    for (int c = 0; c < V; ++c) _mm512_store_ps(out + r * kMaxTileColumns + c * kLanes, sum[r][c]);
   }
 }
 
@@ -72,12 +74,19 @@ TOTO_AVX512_BF16 float multiply_add(std::size_t steps) {
   return total;
 }
 
+template <int V>
+constexpr void put_tiles(TileFormat& f) {
+  constexpr TileFunction tiles[] = {tile<1, V>, tile<2, V>, tile<3, V>, tile<4, V>,
+                                    tile<5, V>, tile<6, V>, tile<7, V>, tile<8, V>};
+  std::copy(std::begin(tiles), std::end(tiles), f.tile[V - 1] + 1);
+}
+
 constexpr TileFormat bf16_pair_format() {
   TileFormat f{};
   f.rows = 8;
-  constexpr TileFunction tiles[] = {tile<1>, tile<2>, tile<3>, tile<4>,
-                                    tile<5>, tile<6>, tile<7>, tile<8>};
-  std::copy(std::begin(tiles), std::end(tiles), f.tile + 1);
+  put_tiles<1>(f);
+  put_tiles<2>(f);
+  put_tiles<3>(f);
   f.weight_bytes = sizeof(std::uint16_t);
   f.input_bytes = sizeof(std::uint16_t);
   f.step = 2;

@@ -17,8 +17,7 @@ using cpu::TileOutput;
 // Accumulators plus one row of the panel plus the broadcast input fill the register file: 32
 // registers hold 8 x 3 + 3 + 1, 16 hold 4 x 3 + 3 + 1.
 constexpr int kTileRows = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 8 : 4;
-constexpr std::size_t kTileVectors = 3;
-constexpr std::size_t kColumns = kTileVectors * kLanes;
+constexpr std::size_t kColumns = cpu::kTileVectors * kLanes;
 
 HWY_INLINE Vec load_weights(const float* b) { return hn::Load(Floats(), b); }
 
@@ -33,7 +32,8 @@ HWY_INLINE Vec load_weights(const std::int8_t* b) {
   return hn::ConvertTo(Floats(), hn::PromoteTo(whole, hn::LoadU(narrow, b)));
 }
 
-template <typename Weight, int R>
+/// V vectors of columns.
+template <typename Weight, int R, int V>
 void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t steps,
           const cpu::Ahead& fetch, float* out) {
   constexpr bool kScaled = sizeof(Weight) == 1;
@@ -42,37 +42,34 @@ void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t 
   const auto* rows = static_cast<const float*>(a);
   const std::size_t stride = a_stride / sizeof(float);
   const std::byte* ahead = fetch.from;
-  Vec sum[R][kTileVectors];
+  Vec sum[R][V];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 3
-    for (std::size_t c = 0; c < kTileVectors; ++c) sum[r][c] = hn::Zero(d);
+    for (int c = 0; c < V; ++c) sum[r][c] = hn::Zero(d);
   }
   for (std::size_t k = 0; k < steps; ++k) {
-    const Vec b0 = load_weights(b);
-    const Vec b1 = load_weights(b + kLanes);
-    const Vec b2 = load_weights(b + 2 * kLanes);
-    b += kColumns;
-    __builtin_prefetch(ahead, 0, 2);
-    if constexpr (!kScaled) {
-      __builtin_prefetch(ahead + 64, 0, 2);
-      __builtin_prefetch(ahead + 128, 0, 2);
+    Vec w[V];
+#pragma GCC unroll 3
+    for (int c = 0; c < V; ++c) {
+      w[c] = load_weights(b + static_cast<std::size_t>(c) * kLanes);
+      if (!kScaled || c == 0) __builtin_prefetch(ahead + c * 64, 0, 2);
     }
+    b += V * kLanes;
     ahead += fetch.pace;
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const Vec x = hn::Set(d, rows[static_cast<std::size_t>(r) * stride + k]);
-      sum[r][0] = hn::MulAdd(x, b0, sum[r][0]);
-      sum[r][1] = hn::MulAdd(x, b1, sum[r][1]);
-      sum[r][2] = hn::MulAdd(x, b2, sum[r][2]);
+#pragma GCC unroll 3
+      for (int c = 0; c < V; ++c) sum[r][c] = hn::MulAdd(x, w[c], sum[r][c]);
     }
   }
   if constexpr (kScaled) {
     const auto* scales = reinterpret_cast<const float*>(static_cast<const std::byte*>(weights) +
-                                                        cpu::scales_at(steps, kColumns));
+                                                        cpu::scales_at(steps, V * kLanes));
 #pragma GCC unroll 3
-    for (std::size_t c = 0; c < kTileVectors; ++c) {
-      const Vec scale = hn::Load(d, scales + c * kLanes);
+    for (int c = 0; c < V; ++c) {
+      const Vec scale = hn::Load(d, scales + static_cast<std::size_t>(c) * kLanes);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) sum[r][c] = hn::Mul(sum[r][c], scale);
     }
@@ -80,8 +77,10 @@ void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t 
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 3
-    for (std::size_t c = 0; c < kTileVectors; ++c) {
-      hn::Store(sum[r][c], d, out + static_cast<std::size_t>(r) * kColumns + c * kLanes);
+    for (int c = 0; c < V; ++c) {
+      hn::Store(
+          sum[r][c], d,
+          out + static_cast<std::size_t>(r) * kColumns + static_cast<std::size_t>(c) * kLanes);
     }
   }
 }
@@ -145,21 +144,29 @@ void round_row(const float* x, std::size_t n, void* to) {
   });
 }
 
+template <typename Weight, int V>
+constexpr void put_tiles(cpu::TileFormat& f) {
+  auto& of = f.tile[V - 1];
+  of[1] = tile<Weight, 1, V>;
+  of[2] = tile<Weight, 2, V>;
+  of[3] = tile<Weight, 3, V>;
+  of[4] = tile<Weight, 4, V>;
+  if constexpr (kTileRows == 8) {
+    of[5] = tile<Weight, 5, V>;
+    of[6] = tile<Weight, 6, V>;
+    of[7] = tile<Weight, 7, V>;
+    of[8] = tile<Weight, 8, V>;
+  }
+}
+
 template <typename Weight>
 constexpr cpu::TileFormat format(std::size_t input_bytes,
                                  void (*prepare)(const float*, std::size_t, void*)) {
   cpu::TileFormat f{};
   f.rows = kTileRows;
-  f.tile[1] = tile<Weight, 1>;
-  f.tile[2] = tile<Weight, 2>;
-  f.tile[3] = tile<Weight, 3>;
-  f.tile[4] = tile<Weight, 4>;
-  if constexpr (kTileRows == 8) {
-    f.tile[5] = tile<Weight, 5>;
-    f.tile[6] = tile<Weight, 6>;
-    f.tile[7] = tile<Weight, 7>;
-    f.tile[8] = tile<Weight, 8>;
-  }
+  put_tiles<Weight, 1>(f);
+  put_tiles<Weight, 2>(f);
+  put_tiles<Weight, 3>(f);
   f.weight_bytes = sizeof(Weight);
   f.input_bytes = input_bytes;
   f.step = 1;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner parts of a matrix product for one instruction set.
 //
-// Weights lie in panels of `columns` outputs, [K][columns]. A tile is up to `rows` rows of the
-// input times one panel. Each output is one chain of multiply-adds in the order of k that starts at
-// 0, in a register of its own; so its bits do not depend on the other rows of the tile, nor on how
-// many there are.
+// Weights lie in panels of `columns` outputs, [K][columns]; the last panel of a matrix may be one
+// or two vectors of columns wide. A tile is up to `rows` rows of the input times one panel. Each
+// output is one chain of multiply-adds in the order of k that starts at 0, in a register of its
+// own; so its bits do not depend on the other rows of the tile, nor on how many there are.
 //
 // int8 weights are whole numbers, which float32 holds exactly: a tile sums whole number times input
 // and multiplies each finished sum by the scale of its column. The scales lie behind the weights of
@@ -20,6 +20,7 @@ namespace toto::cpu {
 
 inline constexpr int kMaxTileRows = 32;
 inline constexpr int kMaxTileColumns = 48;
+inline constexpr int kTileVectors = 3;  // of columns
 
 /// What a tile fetches into the cache while it computes: three lines for each step (int8: one), the
 /// first at `from` and then `pace` bytes further each time.
@@ -33,7 +34,8 @@ constexpr std::size_t scales_at(std::size_t steps, std::size_t columns) {
   return (steps * columns + 63) / 64 * 64;
 }
 
-/// tile[R][columns] = a[R][K] times the panel b. `a_stride` in bytes.
+/// tile[R][..] = a[R][K] times the panel b, rows `columns` of ProductKernels apart. `a_stride` in
+/// bytes.
 using TileFunction = void (*)(const void* a, std::size_t a_stride, const void* b, std::size_t steps,
                               const Ahead& ahead, float* tile);
 
@@ -51,13 +53,15 @@ using FinishFunction = void (*)(const float* tile, const TileOutput& out);
 
 /// How the weights of a panel are stored, and what the rows of the input are turned into first.
 struct TileFormat {
-  int rows;                             // of a full tile
-  TileFunction tile[kMaxTileRows + 1];  // by number of rows; [0] is unused
-  std::size_t weight_bytes;             // of one weight
-  std::size_t input_bytes;              // of one prepared input element; 0: used as it is
-  int step;                             // weights of one column that are neighbours: 1 or 2
-  int steps_at_once;  // panels and prepared rows are padded with zeros to a multiple of it
-  int block_rows;     // rows of the input that are worked on together, to begin with
+  int rows;  // of a full tile
+  // By the panel's vectors of columns, less one, and by number of rows, from 1 on. Where narrower
+  // ones are missing, all panels have full width.
+  TileFunction tile[kTileVectors][kMaxTileRows + 1];
+  std::size_t weight_bytes;  // of one weight
+  std::size_t input_bytes;   // of one prepared input element; 0: used as it is
+  int step;                  // weights of one column that are neighbours: 1 or 2
+  int steps_at_once;         // panels and prepared rows are padded with zeros to a multiple of it
+  int block_rows;            // rows of the input that are worked on together, to begin with
   /// Rounds a row of n elements to bfloat16, in the form that the tiles read.
   void (*prepare)(const float* x, std::size_t n, void* to);
   /// Called by a thread before its first tile and after its last; may be null.
