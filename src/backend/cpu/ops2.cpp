@@ -13,9 +13,11 @@ namespace {
 
 using series2::lane_of;
 
+static_assert(kQuantiles == kQuantileRows);
+
 // Guessed cycles, to decide whether an operation is worth more than one thread.
-constexpr std::int64_t kCyclesOfStep = 8;       // of the running statistics
-constexpr std::int64_t kCyclesOfFunction = 60;  // asinh, sinh
+constexpr std::int64_t kCyclesOfStep = 8;      // of the running statistics
+constexpr std::int64_t kCyclesOfFunction = 4;  // asinh, sinh
 constexpr std::int64_t cycles_of_copy(std::int64_t elements) { return elements / 8 + 10; }
 constexpr std::int64_t cycles_of_attention(std::int64_t keys, std::int64_t width) {
   return keys * (20 + width / 4) + 200;
@@ -86,7 +88,11 @@ void CpuOps2::inputs(const Call& call, const SeriesArrays& a, bool first, const 
   });
   split_tokens(team_, call, a.patch * kCyclesOfFunction,
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
-                 series2::embed_input(lane_of<float>(s, a, v), s.patch + t, t < s.refed,
+                 const series2::Lane<float> lane = lane_of<float>(s, a, v);
+                 const std::int32_t p = s.patch + t;
+                 const std::int64_t at = std::int64_t{p} * a.patch;
+                 kernels_.embed_input(lane.values + at, lane.mask + at, lane.loc[p], lane.scale[p],
+                                      static_cast<std::size_t>(a.patch), t < s.refed,
                                       static_cast<float*>(z) + row * 2 * a.patch);
                });
 }
@@ -96,9 +102,20 @@ void CpuOps2::quantiles(const Call& call, const SeriesArrays& a, const void* raw
   const std::int64_t cells = std::int64_t{kQuantiles} * a.patch;
   split_tokens(team_, call, cells * kCyclesOfFunction,
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
-                 series2::quantiles(lane_of<float>(s, a, v), s.patch + t + 1,
-                                    static_cast<const float*>(raw) + row * cells,
-                                    static_cast<float*>(y) + row * cells);
+                 const series2::Lane<float> lane = lane_of<float>(s, a, v);
+                 const std::int32_t p = s.patch + t + 1;
+                 const auto patch = static_cast<std::size_t>(a.patch);
+                 float* const to = static_cast<float*>(y) + row * cells;
+                 if (kernels_.spread(static_cast<const float*>(raw) + row * cells, patch,
+                                     lane.loc[p], lane.scale[p], to)) {
+                   for (std::int32_t q = 0; q < kQuantiles; ++q) {
+                     series2::replace_infinities(to + std::int64_t{q} * a.patch, a.patch);
+                   }
+                 }
+                 if (!kernels_.cap_and_sort(to, patch, lane.bounds[0], lane.bounds[1])) return;
+                 for (std::int32_t i = 0; i < a.patch; ++i) {
+                   series2::sort_quantiles(to + i, a.patch);
+                 }
                });
 }
 

@@ -19,7 +19,8 @@ using cpu::HeadGroupTask;
 using cpu::Rotation;
 using cpu::TokenVariatesTask;
 
-constexpr int kRows = 4;  // queries worked on together, so that keys and values are read once
+// Queries worked on together, so that keys and values are read once.
+constexpr int kRows = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 8 : 4;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 /// In an order that depends on n only.
@@ -48,23 +49,89 @@ void rms_norm(const float* x, float* y, std::size_t dim, float epsilon) {
   });
 }
 
+/// Spec B5 of a patch: asinh of the scaled values, 0 where they are missing, then the flags.
+void embed_input(const float* values, const std::uint8_t* mask, float loc, float scale,
+                 std::size_t patch, bool refed, float* z) {
+  const Floats d;
+  for_each_vector(patch, [&](std::size_t, const auto& load, const auto& put) {
+    put(asinh(hn::Div(hn::Sub(load(values), hn::Set(d, loc)), hn::Set(d, scale))), z);
+  });
+  for (std::size_t i = 0; i < patch; ++i) {
+    const bool observed = mask[i] != 0;
+    z[i] = observed ? z[i] : 0.0F;
+    z[patch + i] = observed || refed ? 0.0F : 1.0F;
+  }
+}
+
+/// y[9][patch] = sinh(raw) * scale + loc. Returns whether any is infinite.
+bool spread(const float* raw, std::size_t patch, float loc, float scale, float* y) {
+  const Floats d;
+  bool any = false;
+  for_each_vector(cpu::kQuantileRows * patch, [&](std::size_t, const auto& load, const auto& put) {
+    const Vec v = hn::Add(hn::Mul(sinh(load(raw)), hn::Set(d, scale)), hn::Set(d, loc));
+    any = any || !hn::AllFalse(d, hn::IsInf(v));
+    put(v, y);
+  });
+  return any;
+}
+
+/// Between the bounds, then ascending in each column. Columns with NaN stay unsorted; returns
+/// whether there are any.
+bool cap_and_sort(float* y, std::size_t patch, float low, float high) {
+  // The 25 exchanges of a sorting network of nine.
+  constexpr std::uint8_t kNetwork[25][2] = {{0, 3}, {1, 7}, {2, 5}, {4, 8}, {0, 7}, {2, 4}, {3, 8},
+                                            {5, 6}, {0, 2}, {1, 3}, {4, 5}, {7, 8}, {1, 4}, {3, 6},
+                                            {5, 7}, {0, 1}, {2, 4}, {3, 5}, {6, 8}, {2, 3}, {4, 5},
+                                            {6, 7}, {1, 2}, {3, 4}, {5, 6}};
+  const Floats d;
+  bool unsorted = false;
+  for_each_vector(patch, [&](std::size_t, const auto& load, const auto& put) {
+    Vec rows[cpu::kQuantileRows];
+    auto odd = hn::Lt(hn::Zero(d), hn::Zero(d));
+    for (std::size_t q = 0; q < cpu::kQuantileRows; ++q) {
+      Vec v = load(y + q * patch);
+      odd = hn::Or(odd, hn::IsNaN(v));
+      v = hn::IfThenElse(hn::Lt(v, hn::Set(d, low)), hn::Set(d, low), v);  // NaN stays NaN
+      rows[q] = hn::IfThenElse(hn::Lt(hn::Set(d, high), v), hn::Set(d, high), v);
+    }
+    if (hn::AllFalse(d, odd)) {
+#pragma GCC unroll 25
+      for (const auto& pair : kNetwork) {
+        const Vec a = rows[pair[0]];
+        const Vec b = rows[pair[1]];
+        rows[pair[0]] = hn::Min(a, b);
+        rows[pair[1]] = hn::Max(a, b);
+      }
+    } else {
+      unsorted = true;
+    }
+    for (std::size_t q = 0; q < cpu::kQuantileRows; ++q) put(rows[q], y + q * patch);
+  });
+  return unsorted;
+}
+
 constexpr std::size_t kChannels = 64;  // worked on together; whole vectors
 
 /// Channel j of a rotated pair is z[j] * direct[j] + z[j ^ 1] * swapped[j].
 void rotate_half(const Rotation& at, float* x, std::size_t heads, std::size_t qk, bool invert) {
   const Floats d;
-  HWY_ALIGN float direct[kChannels] = {};
-  HWY_ALIGN float swapped[kChannels] = {};
+  HWY_ALIGN float direct[kChannels + 2 * kLanes];
+  HWY_ALIGN float swapped[kChannels + 2 * kLanes];
   const std::size_t width = qk / 2;
   for (std::size_t first = 0; first < width; first += kChannels) {
     const std::size_t n = std::min(kChannels, width - first);
-    for (std::size_t j = 0; j < n; ++j) {
-      const std::size_t pair = (first + j) / 2;
-      float by = 1.0F;
-      if (at.factor != nullptr) by = invert ? 1.0F / at.factor[pair] : at.factor[pair];
-      direct[j] = at.cosine[pair] * by;
-      swapped[j] = (j % 2 == 0 ? -at.sine[pair] : at.sine[pair]) * by;
-    }
+    const std::size_t pair = first / 2;
+    for_each_vector(n / 2, [&](std::size_t i, const auto& load, const auto&) {
+      Vec by = hn::Set(d, 1.0F);
+      if (at.factor != nullptr) {
+        by = load(at.factor + pair);
+        if (invert) by = hn::Div(hn::Set(d, 1.0F), by);
+      }
+      const Vec c = hn::Mul(load(at.cosine + pair), by);
+      const Vec s = hn::Mul(load(at.sine + pair), by);
+      hn::StoreInterleaved2(c, c, d, direct + 2 * i);
+      hn::StoreInterleaved2(hn::Neg(s), s, d, swapped + 2 * i);
+    });
     for (std::size_t h = 0; h < heads; ++h) {
       float* head = x + h * qk + first;
       for_each_vector(n, [&](std::size_t i, const auto& load, const auto& put) {
@@ -104,7 +171,8 @@ HWY_INLINE float weigh(const Sight& sight, std::size_t at, std::size_t n, float*
   return 1.0F;
 }
 
-/// R queries over the n keys in `panel`, which are those from slot `at` on.
+/// R queries over the n keys in `panel`, which are those from slot `at` on, or the first of them if
+/// none of the queries sees more: what is not seen has weight 0.
 template <int R>
 void attend_masked(const float* const* query, const float* panel, const float* values,
                    std::size_t at, std::size_t n, const HeadGroupTask& task, const Sight* sight,
@@ -114,10 +182,25 @@ void attend_masked(const float* const* query, const float* panel, const float* v
   const float* weights[R];
   float correction[R];
   for (int r = 0; r < R; ++r) weights[r] = rows[r] = logits[r];
+  n = std::min(n, sight[R - 1].own + 1 - at);  // queries come in the order of their tokens
   const std::size_t columns = (n + kLanes - 1) / kLanes * kLanes;
-  combine<R>(query, nullptr, Every{panel, kChunk}, task.qk, rows, columns);
+  combine<R, std::min(kWide, 2)>(query, nullptr, Every{panel, kChunk}, task.qk, rows, columns);
   for (int r = 0; r < R; ++r) correction[r] = weigh(sight[r], at, n, logits[r], softmax[r]);
-  combine<R>(weights, correction, Every{values, task.v}, n, out, task.v);
+  // Half as many rows of values at a time: their sums are wider, and are to stay in registers.
+  constexpr int kHalf = R > 4 ? R / 2 : R;
+  for (int r = 0; r < R; r += kHalf) {
+    combine<kHalf>(weights + r, correction + r, Every{values, task.v}, n, out + r, task.v);
+  }
+}
+
+/// R queries from q on at a time, while there are so many.
+template <int R>
+void attend_rows_of(const HeadGroupTask& task, AttentionScratch& s, const float* values,
+                    std::size_t at, std::size_t n, const Sight* sight, Softmax* softmax,
+                    std::size_t& q) {
+  for (; q + R <= task.count; q += R) {
+    attend_masked<R>(s.query + q, s.panel, values, at, n, task, sight + q, softmax + q, s.out + q);
+  }
 }
 
 /// One query over keys anywhere.
@@ -152,18 +235,15 @@ void time(const HeadGroupTask& task, AttentionScratch& s) {
     std::size_t q = 0;
     while (sight[q].own < at) ++q;  // queries come in the order of their tokens
     if (panels) transpose(task.keys + at * task.qk, n, task.qk, s.panel);
-    for (; panels && q + kRows <= task.count; q += kRows) {
-      attend_masked<kRows>(s.query + q, s.panel, values, at, n, task, sight + q, softmax + q,
-                           s.out + q);
+    if (panels) {
+      attend_rows_of<kRows>(task, s, values, at, n, sight, softmax, q);
+      attend_rows_of<4>(task, s, values, at, n, sight, softmax, q);
+      attend_rows_of<2>(task, s, values, at, n, sight, softmax, q);
+      attend_rows_of<1>(task, s, values, at, n, sight, softmax, q);
     }
     for (; q < task.count; ++q) {
-      if (panels) {
-        attend_masked<1>(s.query + q, s.panel, values, at, n, task, sight + q, softmax + q,
-                         s.out + q);
-      } else {
-        attend_rows(s.query[q], Every{task.keys + at * task.qk, task.qk}, Every{values, task.v}, at,
-                    n, task.qk, task.v, sight + q, softmax[q], s.out[q]);
-      }
+      attend_rows(s.query[q], Every{task.keys + at * task.qk, task.qk}, Every{values, task.v}, at,
+                  n, task.qk, task.v, sight + q, softmax[q], s.out[q]);
     }
   }
   for (std::size_t q = 0; q < task.count; ++q) finish(softmax[q], s.out[q], task.v);
@@ -198,7 +278,8 @@ void variates(const TokenVariatesTask& task) {
 }  // namespace
 
 extern const cpu::Ops2Kernels kOps2Kernels;
-const cpu::Ops2Kernels kOps2Kernels = {rms_norm, rotate_half, time, variates};
+const cpu::Ops2Kernels kOps2Kernels = {rms_norm,    embed_input, spread,  cap_and_sort,
+                                       rotate_half, time,        variates};
 
 }  // namespace toto::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

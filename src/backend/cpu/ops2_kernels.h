@@ -48,9 +48,20 @@ struct TokenVariatesTask {
   std::size_t v;
 };
 
+inline constexpr std::size_t kQuantileRows = 9;
+
 struct Ops2Kernels {
   /// y = x / sqrt(mean(x^2) + epsilon).
   void (*rms_norm)(const float* x, float* y, std::size_t dim, float epsilon);
+  /// z [2 patch]: asinh of the scaled values, 0 where the mask is 0, then 1 where a value is
+  /// missing, unless the patch is `refed`.
+  void (*embed_input)(const float* values, const std::uint8_t* mask, float loc, float scale,
+                      std::size_t patch, bool refed, float* z);
+  /// y [9][patch] = sinh(raw) * scale + loc. Returns whether any is infinite.
+  bool (*spread)(const float* raw, std::size_t patch, float loc, float scale, float* y);
+  /// In place: between the bounds, then ascending by columns. Returns whether columns are left
+  /// unsorted since there are NaN among them.
+  bool (*cap_and_sort)(float* y, std::size_t patch, float low, float high);
   /// The first half of each of `heads` heads of width qk, in place; factor may be nullptr.
   void (*rotate_half)(const Rotation& at, float* x, std::size_t heads, std::size_t qk, bool invert);
   void (*time)(const HeadGroupTask& task, AttentionScratch& scratch);

@@ -106,7 +106,10 @@ HWY_INLINE float soften(float* logits, std::size_t n, float scale, Softmax& soft
     hn::Store(weight, d, logits + i);
     sum = hn::Add(sum, weight);
   }
-  const float correction = hn::GetLane(exp_negative(hn::Sub(hn::Set(d, softmax.highest), largest)));
+  float correction = 0;  // what was never weighed is nothing
+  if (softmax.highest > -std::numeric_limits<float>::infinity()) {
+    correction = hn::GetLane(exp_negative(hn::Sub(hn::Set(d, softmax.highest), largest)));
+  }
   softmax.highest = hn::GetLane(largest);
   softmax.total = softmax.total * correction + sum_of(sum);
   return correction;
@@ -150,18 +153,20 @@ HWY_INLINE void combine_columns(const float* const* weights, const float* correc
   }
 }
 
-/// The same for all `columns`.
-template <int R, typename Rows>
+constexpr int kWide = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
+                          ? 2
+                          : 4;  // vectors of columns, of 16 registers
+
+/// The same for all `columns`, Wide vectors of them at a time.
+template <int R, int Wide = kWide, typename Rows>
 HWY_INLINE void combine(const float* const* weights, const float* correction, const Rows& row,
                         std::size_t n, float* const* out, std::size_t columns) {
   const Floats d;
-  constexpr int kWide =
-      HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4 ? 2 : 4;  // of 16 registers
   const auto load = [&](const float* p) { return hn::LoadU(d, p); };
   const auto store = [&](Vec v, float* p) { hn::StoreU(v, d, p); };
   std::size_t c = 0;
-  for (; c + kWide * kLanes <= columns; c += kWide * kLanes) {
-    combine_columns<R, kWide>(weights, correction, row, n, out, c, load, store);
+  for (; c + Wide * kLanes <= columns; c += Wide * kLanes) {
+    combine_columns<R, Wide>(weights, correction, row, n, out, c, load, store);
   }
   for (; c + kLanes <= columns; c += kLanes) {
     combine_columns<R, 1>(weights, correction, row, n, out, c, load, store);
@@ -200,10 +205,40 @@ void finish(const Softmax& softmax, float* out, std::size_t dim) {
   });
 }
 
-/// n keys side by side: [d][kChunk], zeros where there are fewer.
+/// n keys side by side: [d][kChunk]. What lies behind them stays: whoever computes with it takes no
+/// notice of the results.
 void transpose(const float* keys, std::size_t n, std::size_t d, float* panel) {
-  if (n < kChunk) std::fill_n(panel, d * kChunk, 0.0F);
-  for (std::size_t j = 0; j < n; ++j) {
+  const hn::Full128<float> four;
+  const hn::Full128<double> two;
+  const auto pairs = [&](auto a, auto b, bool upper) {
+    const auto x = hn::BitCast(two, a);
+    const auto y = hn::BitCast(two, b);
+    return hn::BitCast(four, upper ? hn::InterleaveUpper(two, x, y) : hn::InterleaveLower(x, y));
+  };
+  std::size_t j = 0;
+  for (; j + 4 <= n; j += 4) {
+    const float* from = keys + j * d;
+    std::size_t e = 0;
+    for (; e + 4 <= d; e += 4) {
+      const auto k0 = hn::LoadU(four, from + e);
+      const auto k1 = hn::LoadU(four, from + d + e);
+      const auto k2 = hn::LoadU(four, from + 2 * d + e);
+      const auto k3 = hn::LoadU(four, from + 3 * d + e);
+      const auto low01 = hn::InterleaveLower(four, k0, k1);
+      const auto low23 = hn::InterleaveLower(four, k2, k3);
+      const auto high01 = hn::InterleaveUpper(four, k0, k1);
+      const auto high23 = hn::InterleaveUpper(four, k2, k3);
+      float* to = panel + e * kChunk + j;
+      hn::StoreU(pairs(low01, low23, false), four, to);
+      hn::StoreU(pairs(low01, low23, true), four, to + kChunk);
+      hn::StoreU(pairs(high01, high23, false), four, to + 2 * kChunk);
+      hn::StoreU(pairs(high01, high23, true), four, to + 3 * kChunk);
+    }
+    for (; e < d; ++e) {
+      for (std::size_t i = 0; i < 4; ++i) panel[e * kChunk + j + i] = from[i * d + e];
+    }
+  }
+  for (; j < n; ++j) {
     for (std::size_t e = 0; e < d; ++e) panel[e * kChunk + j] = keys[j * d + e];
   }
 }

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 HWY_BEFORE_NAMESPACE();
 namespace toto::HWY_NAMESPACE {
@@ -65,11 +66,9 @@ HWY_INLINE void for_each_vector(std::size_t n, const Body& body) {
 
 HWY_INLINE float sum_of(Vec v) { return hn::GetLane(hn::SumOfLanes(Floats(), v)); }
 
-/// e^x for x <= 0, within 1 ulp. Below ln(2^-126) the result is 0; NaN stays NaN.
-HWY_INLINE Vec exp_negative(Vec x) {
+/// e^x / 2^n, about 1, for a whole n.
+HWY_INLINE Vec exp_fraction(Vec x, Vec n) {
   const Floats d;
-  const hn::RebindToSigned<Floats> di;
-  const Vec n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504F)));
   // x - n ln 2, with ln 2 in two parts, the first of which times n is exact.
   Vec r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
@@ -79,20 +78,27 @@ HWY_INLINE Vec exp_negative(Vec x) {
   p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2F));
   p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1F));
   p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1F));
-  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
-  const auto power = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127)));
-  const Vec y = hn::Mul(p, hn::BitCast(d, power));
+  return hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+}
+
+/// 2^n for a whole n, -126 to 127.
+HWY_INLINE Vec power_of_two(Vec n) {
+  const hn::RebindToSigned<Floats> di;
+  return hn::BitCast(Floats(), hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127))));
+}
+
+/// e^x for x <= 0, within 1 ulp. Below ln(2^-126) the result is 0; NaN stays NaN.
+HWY_INLINE Vec exp_negative(Vec x) {
+  const Floats d;
+  const Vec n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504F)));
+  const Vec y = hn::Mul(exp_fraction(x, n), power_of_two(n));
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, -87.33654F)), hn::Zero(d), y);
 }
 
-/// log(1 + e) for 0 <= e <= 1, to full relative accuracy.
-HWY_INLINE Vec log1p_unit(Vec e) {
+/// log(1 + f) + n ln 2 for 1 + f from sqrt(1/2) to sqrt(2) and a whole n; with n = 0 to full
+/// relative accuracy.
+HWY_INLINE Vec log_of(Vec f, Vec n) {
   const Floats d;
-  const Vec one = hn::Set(d, 1.0F);
-  const Vec half = hn::Set(d, 0.5F);
-  // log(1 + e) = ln 2 + log(1 + (e - 1) / 2) keeps the argument of the polynomial small.
-  const auto big = hn::Gt(e, hn::Set(d, 0.41421356F));
-  const Vec f = hn::IfThenElse(big, hn::Mul(hn::Sub(e, one), half), e);
   Vec p = hn::Set(d, 7.0376836292e-2F);
   p = hn::MulAdd(p, f, hn::Set(d, -1.1514610310e-1F));
   p = hn::MulAdd(p, f, hn::Set(d, 1.1676998740e-1F));
@@ -104,9 +110,66 @@ HWY_INLINE Vec log1p_unit(Vec e) {
   p = hn::MulAdd(p, f, hn::Set(d, 3.3333331174e-1F));
   const Vec square = hn::Mul(f, f);
   Vec y = hn::Mul(hn::Mul(p, square), f);
-  y = hn::Add(y, hn::IfThenElseZero(big, hn::Set(d, -2.12194440e-4F)));
-  y = hn::NegMulAdd(half, square, y);
-  return hn::Add(hn::Add(f, y), hn::IfThenElseZero(big, hn::Set(d, 0.693359375F)));
+  y = hn::MulAdd(n, hn::Set(d, -2.12194440e-4F), y);
+  y = hn::NegMulAdd(hn::Set(d, 0.5F), square, y);
+  return hn::MulAdd(n, hn::Set(d, 0.693359375F), hn::Add(f, y));
+}
+
+/// log(1 + e) for 0 <= e <= 1, to full relative accuracy.
+HWY_INLINE Vec log1p_unit(Vec e) {
+  const Floats d;
+  const Vec one = hn::Set(d, 1.0F);
+  // log(1 + e) = ln 2 + log(1 + (e - 1) / 2) keeps the argument of the polynomial small.
+  const auto big = hn::Gt(e, hn::Set(d, 0.41421356F));
+  const Vec f = hn::IfThenElse(big, hn::Mul(hn::Sub(e, one), hn::Set(d, 0.5F)), e);
+  return log_of(f, hn::IfThenElseZero(big, one));
+}
+
+/// To full relative accuracy; infinities and NaN stay what they are.
+HWY_INLINE Vec asinh(Vec x) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> di;
+  const Vec one = hn::Set(d, 1.0F);
+  const Vec a = hn::Abs(x);
+  const Vec square = hn::Mul(a, a);
+  // log(1 + t), where nothing cancels; of large ones, whose square may not exist, log(2 a).
+  const Vec t = hn::Add(a, hn::Div(square, hn::Add(one, hn::Sqrt(hn::Add(one, square)))));
+  const auto large = hn::Gt(a, hn::Set(d, 4096.0F));
+  const Vec s = hn::IfThenElse(large, a, hn::Add(one, t));
+  const Vec lost = hn::IfThenElse(large, hn::Zero(d), hn::Sub(t, hn::Sub(s, one)));
+  // s = 2^k m, with m from sqrt(1/2) to sqrt(2).
+  const auto bits = hn::BitCast(di, s);
+  const auto k = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3F3504F3)));
+  const Vec m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(k)));
+  const Vec shrink = hn::BitCast(d, hn::ShiftLeft<23>(hn::Sub(hn::Set(di, 127), k)));
+  const Vec n = hn::ConvertTo(d, k);
+  const Vec f = hn::MulAdd(lost, shrink, hn::Sub(m, one));
+  const Vec exact = hn::IfThenElse(hn::Eq(hn::IfThenElse(large, one, n), hn::Zero(d)), t, f);
+  const Vec y = log_of(exact, hn::Add(n, hn::IfThenElseZero(large, one)));
+  const auto finite = hn::Lt(a, hn::Set(d, std::numeric_limits<float>::infinity()));
+  return hn::CopySign(hn::IfThenElse(finite, y, a), x);
+}
+
+/// Within 2 ulp, infinite where float32 ends; NaN stays NaN.
+HWY_INLINE Vec sinh(Vec x) {
+  const Floats d;
+  const Vec a = hn::Abs(x);
+  const Vec square = hn::Mul(a, a);
+  Vec p = hn::Set(d, 2.5052108e-8F);  // 1 / 11!
+  p = hn::MulAdd(p, square, hn::Set(d, 2.7557319e-6F));
+  p = hn::MulAdd(p, square, hn::Set(d, 1.9841270e-4F));
+  p = hn::MulAdd(p, square, hn::Set(d, 8.3333333e-3F));
+  p = hn::MulAdd(p, square, hn::Set(d, 1.6666667e-1F));
+  const Vec small = hn::MulAdd(hn::Mul(p, square), a, a);
+  // Half of e^a; its power of two may be one more than float32 has, so it comes in two factors.
+  const Vec most = hn::Set(d, 100.0F);
+  const Vec capped = hn::IfThenElse(hn::Lt(a, most), a, most);
+  const Vec n = hn::Round(hn::Mul(capped, hn::Set(d, 1.44269504F)));
+  const Vec part = hn::Mul(exp_fraction(capped, n), power_of_two(hn::Sub(n, hn::Set(d, 65.0F))));
+  const Vec half = hn::Mul(part, hn::Set(d, 18446744073709551616.0F));  // 2^64
+  const Vec wide = hn::Sub(half, hn::Div(hn::Set(d, 0.25F), half));
+  const Vec y = hn::IfThenElse(hn::Lt(a, hn::Set(d, 1.0F)), small, wide);
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
 }
 
 /// log(1 + e^x), accurate on both sides: max(x, 0) + log(1 + e^-|x|).
