@@ -10,7 +10,9 @@ float32 where no type is named, with --threads threads. PyTorch runs in inferenc
 transformer compiled, and the same with autocast to bfloat16. zsfm reads a file that its own converter makes of the folder;
 it takes one series at a time. On a GPU PyTorch runs compiled, with autocast to bfloat16, in the modes `default` and
 `reduce-overhead`; zsfm takes no part. In each of --rounds rounds everybody forecasts for --seconds, after a warm-up. Printed: the
-median of the rounds' medians, ms for each call, and how many times ours is faster.
+median of the rounds' medians, ms for each call, and how many times ours is faster. With --add the rows of an earlier run
+that --json names are kept, so that workloads may be measured one at a time; what is compiled lies in torch's cache after a first run
+(`--rounds 0`).
 """
 import argparse
 import json
@@ -96,12 +98,15 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--only", help="names of those that take part beside ours, separated by commas")
     parser.add_argument("--json")
+    parser.add_argument("--add", action="store_true", help="keep what --json holds of other workloads")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     os.environ["RAYON_NUM_THREADS"] = str(args.threads)
 
     models = torch_models(args)
+    types = ["float32", "bfloat16", *(["int8"] if args.device == "cpu" else [])]
     report = {"torch": torch.__version__, "device": args.device, "threads": args.threads, "model": args.model, "rows": []}
     with tempfile.TemporaryDirectory() as made:
         try:
@@ -115,11 +120,17 @@ def main():
             if other is not None and horizon <= 96:  # zsfm 0.3.1 aborts on horizon 720
                 values = [float(v) for v in torch.cumsum(torch.randn(context), 0)]
                 calls["zsfm"] = lambda v=values, n=series, h=horizon: [other.forecast_quantiles(v, h) for _ in range(n)]
-            found = {who: [] for who in [*calls, "ours float32", "ours bfloat16"]}
+            if args.only:
+                calls = {who: call for who, call in calls.items() if who in args.only.split(",")}
+            found = {who: [] for who in [*calls, *(f"ours {dtype}" for dtype in types)]}
+            if args.rounds == 0:
+                for call in calls.values():
+                    call()
+                continue
             for _ in range(args.rounds):
                 for who, call in calls.items():
                     found[who].append(timed(call, args.seconds))
-                for dtype in ("float32", "bfloat16"):
+                for dtype in types:
                     found[f"ours {dtype}"].append(
                         ours(args.toto, args.model, series, context, horizon, args.seconds, args.threads, dtype,
                              args.device))
@@ -130,7 +141,12 @@ def main():
                                        "ms": seconds * 1e3, "ms_of_rounds": [t * 1e3 for t in times],
                                        "ours_float32_is_faster": seconds / best})
                 print(f"{name:6} {who:24} {seconds * 1e3:9.3f} ms   {seconds / best:6.2f} x", flush=True)
-    if args.json:
+    if args.json and args.rounds > 0:
+        if args.add and os.path.exists(args.json):
+            with open(args.json, encoding="utf-8") as file:
+                earlier = json.load(file)
+            measured = {row["workload"] for row in report["rows"]}
+            report["rows"] = [row for row in earlier["rows"] if row["workload"] not in measured] + report["rows"]
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump(report, file, indent=1)
             file.write("\n")

@@ -90,14 +90,17 @@ class Worker {
       }
       a = prepared_;
     }
+    // Equal tiles: one of a row or two takes as long as its weights take to come.
+    std::int64_t tile_rows = format_.rows;
+    if (format_.any_rows) tile_rows = divide_up(count, divide_up(count, format_.rows));
     for (std::int64_t unit = part_.units.begin; unit < part_.units.end; ++unit) {
       // With several tiles the next unit is fetched while this one is worked on. A single tile
       // streams through its unit and fetches what it will need itself in a moment.
       const std::int64_t next = unit + 1 < part_.units.end ? unit + 1 : part_.units.begin;
       ahead_ = panel(next);
       ahead_end_ = count > format_.rows ? panel(next + 1) : ahead_;
-      for (std::int64_t row = 0; row < count; row += format_.rows) {
-        const auto rows = static_cast<int>(std::min<std::int64_t>(format_.rows, count - row));
+      for (std::int64_t row = 0; row < count; row += tile_rows) {
+        const auto rows = static_cast<int>(std::min(tile_rows, count - row));
         tile(a + static_cast<std::size_t>(row) * stride, stride, rows, unit, first + row);
       }
     }

@@ -116,6 +116,7 @@ constexpr TileFormat amx_format() {
   f.block_rows = 128;
   f.prepare = prepare_pairs;
   f.enter = enter;
+  f.any_rows = false;  // but 16 or 32 at a time
   f.leave = leave;
   return f;
 }

@@ -67,7 +67,8 @@ struct TileFormat {
   /// Called by a thread before its first tile and after its last; may be null.
   void (*enter)();
   void (*leave)();
-  bool scaled = false;  // int8: the scales of the columns follow the weights of a panel
+  bool any_rows = true;  // a tile of fewer rows takes less time, row by row
+  bool scaled = false;   // int8: the scales of the columns follow the weights of a panel
 };
 
 struct ProductKernels {

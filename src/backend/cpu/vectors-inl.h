@@ -179,21 +179,13 @@ HWY_INLINE Vec softplus(Vec x) {
   return hn::Add(positive, log1p_unit(exp_negative(hn::Neg(hn::Abs(x)))));
 }
 
-/// x / (1 + e^-x), written so that nothing overflows. What the product and the sum round off is put
-/// right at the end: the exponential's error remains.
+/// x / (1 + e^-x), written so that nothing overflows.
 HWY_INLINE Vec silu(Vec x) {
   const Floats d;
   const Vec one = hn::Set(d, 1.0F);
   const Vec e = exp_negative(hn::Neg(hn::Abs(x)));
   const Vec factor = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one);
-  const Vec numerator = hn::Mul(x, factor);
-  const Vec denominator = hn::Add(one, e);
-  const Vec inverse = hn::Div(one, denominator);
-  const Vec y = hn::Mul(numerator, inverse);
-  Vec rest = hn::NegMulAdd(y, denominator, numerator);
-  rest = hn::Add(rest, hn::MulSub(x, factor, numerator));
-  rest = hn::NegMulAdd(y, hn::Sub(e, hn::Sub(denominator, one)), rest);
-  return hn::MulAdd(rest, inverse, y);
+  return hn::Div(hn::Mul(x, factor), hn::Add(one, e));
 }
 
 }  // namespace toto::HWY_NAMESPACE
