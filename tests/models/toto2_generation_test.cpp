@@ -54,6 +54,37 @@ TEST_P(Bits, DependOnTheRequestAlone) {
   }
 }
 
+// So many that each thread takes whole series: short ones, a long one among them, all alike.
+TEST_P(Bits, ManySeriesAreDividedAmongThreads) {
+  const auto [isa, weights] = GetParam();
+  const std::string name(cpu::isa_name(isa));
+  const Toto2Config config = released();
+  const auto alone = network(config, cpu(name, 1, weights));
+  for (const bool alike : {true, false}) {
+    Dice dice(23);
+    std::vector<Made> batch;
+    for (int i = 0; i < 50; ++i) {
+      Made m = make(dice, config.patch_size);
+      if (alike || i == 20) {
+        m = {};
+        m.request.targets = 1;
+        m.request.steps = i == 20 && !alike ? 500 : 100;
+        m.request.horizon = 20;
+        m.values = dice.values(m.request.steps);
+        m.mask = dice.mask(m.request.steps, i % 3 == 0);
+        m.groups = {0};
+      }
+      batch.push_back(std::move(m));
+    }
+    std::vector<std::vector<double>> expected;
+    for (const Made& m : batch) expected.push_back(forecast(*alone, m));
+    for (const int threads : {2, 3, 4}) {
+      const auto net = network(config, cpu(name, threads, weights));
+      EXPECT_EQ(forecast(*net, batch), expected) << threads << " threads";
+    }
+  }
+}
+
 std::vector<std::tuple<cpu::Isa, CpuWeights>> kinds() {
   std::vector<std::tuple<cpu::Isa, CpuWeights>> all;
   for (const cpu::Isa isa : cpu::available_isas()) {

@@ -141,7 +141,8 @@ HWY_INLINE Vec asinh(Vec x) {
   const auto bits = hn::BitCast(di, s);
   const auto k = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3F3504F3)));
   const Vec m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(k)));
-  const Vec shrink = hn::BitCast(d, hn::ShiftLeft<23>(hn::Sub(hn::Set(di, 127), k)));
+  const Vec power = hn::BitCast(d, hn::ShiftLeft<23>(hn::Sub(hn::Set(di, 127), k)));
+  const Vec shrink = hn::IfThenElse(large, one, power);  // of the largest there is none
   const Vec n = hn::ConvertTo(d, k);
   const Vec f = hn::MulAdd(lost, shrink, hn::Sub(m, one));
   const Vec exact = hn::IfThenElse(hn::Eq(hn::IfThenElse(large, one, n), hn::Zero(d)), t, f);
@@ -179,13 +180,21 @@ HWY_INLINE Vec softplus(Vec x) {
   return hn::Add(positive, log1p_unit(exp_negative(hn::Neg(hn::Abs(x)))));
 }
 
-/// x / (1 + e^-x), written so that nothing overflows.
+/// x / (1 + e^-x), written so that nothing overflows. What the product and the sum round off is put
+/// right at the end: the exponential's error remains.
 HWY_INLINE Vec silu(Vec x) {
   const Floats d;
   const Vec one = hn::Set(d, 1.0F);
   const Vec e = exp_negative(hn::Neg(hn::Abs(x)));
   const Vec factor = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one);
-  return hn::Div(hn::Mul(x, factor), hn::Add(one, e));
+  const Vec numerator = hn::Mul(x, factor);
+  const Vec denominator = hn::Add(one, e);
+  const Vec inverse = hn::Div(one, denominator);
+  const Vec y = hn::Mul(numerator, inverse);
+  Vec rest = hn::NegMulAdd(y, denominator, numerator);
+  rest = hn::Add(rest, hn::MulSub(x, factor, numerator));
+  rest = hn::NegMulAdd(y, hn::Sub(e, hn::Sub(denominator, one)), rest);
+  return hn::MulAdd(rest, inverse, y);
 }
 
 }  // namespace toto::HWY_NAMESPACE
