@@ -124,7 +124,11 @@ def add(x, y, tau):
 
 
 def enter(x, w, b, pds, cos, sin, power, eps, heads, dtype):
-    """Tokens (T, D) to rotated queries and keys and to values, each (T, heads, width)."""
+    """Tokens (T, D) to rotated queries and keys and to values, each (T, heads, width). Without
+    tables the values alone: a single variate has nobody else to look at."""
+    if cos is None:
+        last = slice(2 * x.shape[-1], None)
+        return None, None, product(rms(x, eps), w[last], b[last], dtype).unflatten(-1, (heads, -1))
     qkv = product(rms(x, eps), w, b, dtype).unflatten(-1, (3, heads, -1))
     q, k, v = qkv.unbind(1)
     q = q * (F.softplus(pds) / math.log(2)).to(dtype)
@@ -136,6 +140,12 @@ def leave(x, y, wo, bo, w1, w2, taus, eps, dtype):
     x = add(x, product(y, wo, bo, dtype), taus[0])
     value, gate = product(rms(x, eps), w1, None, dtype).chunk(2, -1)
     return add(x, product(value * F.silu(gate), w2, None, dtype), taus[1])
+
+
+def turn(x, y, left, entered, eps, heads, dtype):
+    """The end of a layer and the beginning of the next, so that a compiler sees both."""
+    x = leave(x, y, *left, eps, dtype)
+    return x, *enter(x, *entered, eps, heads, dtype)
 
 
 class PerDimScale(nn.Module):
@@ -169,9 +179,31 @@ class Layer(nn.Module):
         self.attn = Attention(c)
         self.ffn = FeedForward(c)
 
+    def entering(self, tables):
+        a = self.attn
+        return a.in_proj.weight, a.in_proj.bias, a._pds.per_dim_scale, *tables
+
+    def leaving(self):
+        a, f = self.attn, self.ffn
+        return a.out_proj.weight, a.out_proj.bias, f.fc1.weight, f.fc2.weight, self.taus
+
+
+TOGETHER = 64  # tokens of short sequences that one tile of an attention kernel holds
+
+
+def bias_of(mask, dtype):
+    """mask (B, 1, N, N) as what is added to logits. In bfloat16 several short sequences become one
+    that is blind between its parts, (B/k, 1, kN, kN): fast, but summed in another order."""
+    rows, n = mask.shape[0], mask.shape[-1]
+    k = math.gcd(max(1, TOGETHER // n), rows) if dtype == torch.bfloat16 else 1
+    whole = torch.full((rows // k, k, n, k, n), -torch.inf, dtype=dtype, device=mask.device)
+    own = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
+    whole.diagonal(dim1=1, dim2=3).copy_(own.view(rows // k, k, n, n).permute(0, 2, 3, 1))
+    return whole.view(rows // k, 1, k * n, k * n)
+
 
 def over_time(q, k, v, mask):
-    """(T, heads, width) of sequences of N tokens; mask (T/N, 1, N, N)."""
+    """(T, heads, width) of sequences of N tokens; mask (T/N, 1, N, N), added to the logits."""
     n = mask.shape[-1]
     q, k, v = (t.unflatten(0, (-1, n)).transpose(1, 2) for t in (q, k, v))
     y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1 / q.shape[-1])
@@ -194,20 +226,20 @@ class Parts:
 
     def __init__(self, compiled=False):
         use = (lambda f: torch.compile(f, dynamic=False)) if compiled else (lambda f: f)
-        self.enter, self.leave = use(enter), use(leave)
+        self.enter, self.turn, self.leave = use(enter), use(turn), use(leave)
         self.embed, self.read = use(residual_mlp), use(read)
 
 
-def residual_mlp(x, w1, b1, w2, b2, ws, bs, power):
+def residual_mlp(x, w1, b1, w2, b2, ws, bs, power, dtype=torch.float32):
     """Two ways, one through a hidden layer; the last products over fan-in to this power."""
     inner = F.silu(product(x, w1, b1, torch.float32)) * SILU_GAIN
     far, near = float(w2.shape[1]) ** -power, float(ws.shape[1]) ** -power
-    deep = F.linear(inner, w2 * far, b2 * far)
+    deep = F.linear(inner.to(dtype), (w2 * far).to(dtype), (b2 * far).to(dtype)).float()
     return (deep + F.linear(x, ws * near, bs * near)) * math.sqrt(0.5)
 
 
-def read(x, eps, *weights):
-    return residual_mlp(rms(x, eps), *weights, 1.0)
+def read(x, eps, dtype, *weights):
+    return residual_mlp(rms(x, eps), *weights, 1.0, dtype)
 
 
 class Toto2(nn.Module):
@@ -221,22 +253,23 @@ class Toto2(nn.Module):
     def stream(self, inputs, time_mask, variate_mask, dtype=torch.float32, parts=Parts()):
         """inputs (B, V, N, 2P) to what the head reads, (B V N, D)."""
         c, (b, v, n, _) = self.config, inputs.shape
-        x = parts.embed(inputs.flatten(0, 2), *self.patch_proj.weights(), 0.5)
+        x = parts.embed(inputs.flatten(0, 2), *self.patch_proj.weights(), 0.5, dtype)
         turned = rotary_tables(torch.arange(n, device=x.device), c.head_dim)
         turned = [t.repeat(b * v, 1, 1) for t in turned]
-        still = no_rotation(len(x), c.head_dim, x.device)
-        for layer in self.layers:
-            a, f = layer.attn, layer.ffn
-            q, k, value = parts.enter(
-                x, a.in_proj.weight, a.in_proj.bias, a._pds.per_dim_scale,
-                *(still if layer.variate else turned), c.norm_eps, c.num_heads, dtype,
-            )  # fmt: skip
-            y = over_variates(q, k, value, variate_mask) if layer.variate else over_time(q, k, value, time_mask)
-            x = parts.leave(
-                x, y, a.out_proj.weight, a.out_proj.bias, f.fc1.weight, f.fc2.weight, layer.taus,
-                c.norm_eps, dtype,
-            )  # fmt: skip
-        return x
+        still = no_rotation(len(x), c.head_dim, x.device) if v > 1 else [None] * 3
+        bias = bias_of(time_mask, dtype)
+        entering = [layer.entering(still if layer.variate else turned) for layer in self.layers]
+        q, k, value = parts.enter(x, *entering[0], c.norm_eps, c.num_heads, dtype)
+        for i, layer in enumerate(self.layers):
+            if layer.variate:
+                y = over_variates(q, k, value, variate_mask)
+            else:
+                y = over_time(q, k, value, bias)
+            if i + 1 == len(self.layers):
+                return parts.leave(x, y, *layer.leaving(), c.norm_eps, dtype)
+            x, q, k, value = parts.turn(
+                x, y, layer.leaving(), entering[i + 1], c.norm_eps, c.num_heads, dtype
+            )
 
     def forward(self, inputs, time_mask, variate_mask, dtype=torch.float32, parts=Parts()):
         """Quantiles of the next patch (B, V, N, P, 9), in arcsinh space.
@@ -244,7 +277,7 @@ class Toto2(nn.Module):
         time_mask (B V, 1, N, N), variate_mask (B, N, 1, V, V): True where a token may look.
         """
         x = self.stream(inputs, time_mask, variate_mask, dtype, parts)
-        raw = parts.read(x, self.config.norm_eps, *self.head.weights())
+        raw = parts.read(x, self.config.norm_eps, dtype, *self.head.weights())
         return raw.view(*inputs.shape[:3], self.config.patch_size, QUANTILES)
 
 

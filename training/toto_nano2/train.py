@@ -28,12 +28,12 @@ LEVELS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 LARGEST_FILE = 15_000_000  # bytes of one file of a state
 
 
-def read_and_judge(x, target, counts, eps, *weights):
+def read_and_judge(x, target, counts, eps, dtype, *weights):
     """Pinball loss in arcsinh space summed over the nine levels, mean over a patch: (T,).
 
     x (T, D); target and counts (T, P).
     """
-    raw = read(x, eps, *weights).unflatten(-1, (-1, len(LEVELS)))
+    raw = read(x, eps, dtype, *weights).unflatten(-1, (-1, len(LEVELS)))
     off = target[..., None] - raw
     level = torch.tensor(LEVELS, device=x.device)
     pinball = torch.maximum(level * off, (level - 1) * off).sum(-1)
@@ -54,7 +54,7 @@ class Losses:
         """Loss (B V, N) of every token and the share of its patch that counts."""
         x = model.stream(p.inputs, p.time_mask, p.variate_mask, dtype, self.parts)
         counts = pad_last(p.counts).to(torch.float32)
-        loss = self.judge(x, pad_last(p.target), counts, model.config.norm_eps, *model.head.weights())
+        loss = self.judge(x, pad_last(p.target), counts, model.config.norm_eps, dtype, *model.head.weights())
         n = p.inputs.shape[2]
         return loss.view(-1, n), counts.mean(-1).view(-1, n)
 
