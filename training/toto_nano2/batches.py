@@ -11,21 +11,26 @@ from . import prepare
 
 @dataclasses.dataclass
 class Shape:
-    """`kind` of the pool, patches of a row, variates, share of the steps; spans up to `ahead`."""
+    """Rows of `patches` and `variates` of a kind of the pool, for a share of the steps. Spans are
+    up to `ahead` patches long and up to `apart` apart; a share of rows has `few` values only."""
 
+    name: str
     kind: str
     patches: int
     variates: int
     weight: float
     ahead: int
-    apart: int  # largest number of seen patches between spans
+    apart: int
+    few: float = 0.0
 
 
 SHAPES = [
-    Shape("short", 16, 1, 0.31, 8, 12),
-    Shape("middle", 48, 1, 0.22, 16, 24),
-    Shape("long", 160, 1, 0.30, 32, 48),
-    Shape("group", 32, 4, 0.17, 12, 20),
+    Shape("one", "brief", 4, 1, 0.11, 3, 2, few=0.45),
+    Shape("brief", "brief", 8, 1, 0.29, 2, 6, few=0.03),
+    Shape("short", "short", 16, 1, 0.15, 8, 12, few=0.03),
+    Shape("middle", "middle", 48, 1, 0.13, 16, 24),
+    Shape("long", "long", 160, 1, 0.23, 32, 48),
+    Shape("group", "group", 32, 4, 0.09, 12, 20),
 ]
 LEAST_TOKENS = 1920  # steps have a multiple of this many tokens, whatever their shape
 
@@ -93,11 +98,41 @@ def forget(r: Random, x, patch):
     return x.masked_fill(lost, torch.nan)
 
 
-def one_patch(r: Random, x, hidden, ahead, patch):
+def cropped(r: Random, x, length):
+    """Each series from a step of its own."""
+    begin = (r.uniform(len(x), 1, 1) * (x.shape[-1] - length + 1)).long()
+    index = begin + torch.arange(length, device=r.device)
+    return x.gather(-1, index.expand(-1, x.shape[1], -1))
+
+
+def stuck(r: Random, x, hidden, patch):
+    """Some rows repeat a value up to a hidden span: missing values that were filled by the last."""
+    rows, _, t = x.shape
+    soon = torch.nn.functional.pad((hidden[:, 1:] > 0) & (hidden[:, :-1] == 0), (0, 1))
+    soon = soon & r.chance(0.04, rows, 1)
+    long = (r.uniform(rows, hidden.shape[1]) * (patch - 1)).long() + 1
+    step = torch.arange(t, device=r.device) % patch
+    keep = (patch - 1 - long).repeat_interleave(patch, 1)
+    over = (step - keep).clamp(min=0) * soon.repeat_interleave(patch, 1)
+    index = torch.arange(t, device=r.device) - over
+    return x.gather(-1, index[:, None].expand_as(x))
+
+
+def raised(r: Random, x):
+    """A level well above zero, as figures of business have it."""
+    rows, v, _ = x.shape
+    spread = x.std(-1, keepdim=True) + 1e-6
+    above = x - x.amin(-1, keepdim=True) + spread * r.log_uniform(0.1, 40, rows, v, 1)
+    above = torch.where(r.chance(0.06, rows, v, 1), -above, above)
+    return torch.where(r.chance(0.75, rows, v, 1), above, x)
+
+
+def one_patch(r: Random, x, hidden, ahead, patch, share):
     """Some histories are shorter than a patch: as the format wants it, the zeros that fill the
     patch count as observed, and all that follows is to be forecast."""
     rows, _, t = x.shape
-    few = r.chance(0.1, rows, 1, 1)
+    few = r.chance(share, rows, 1, 1)
+    x = torch.where(few, raised(r, x), x)
     step = torch.arange(t, device=r.device)
     begin = patch - (3 + r.uniform(rows, 1, 1) * (patch - 3)).floor()
     filled = torch.where((step < begin) | ((step < patch) & x.isnan()), 0.0, x)
@@ -110,16 +145,19 @@ def one_patch(r: Random, x, hidden, ahead, patch):
 def draw(pool, shape: Shape, tokens, r: Random, patch=32) -> prepare.Prepared:
     rows = tokens // (shape.patches * shape.variates)
     ring = pool.rings[shape.kind]
-    x = ring.sample(rows, r.generator)[..., : shape.patches * patch]
+    x = ring.sample(rows, r.generator)
+    length = shape.patches * patch
+    x = cropped(r, x, length) if shape.kind == "brief" else x[..., :length]
     if shape.variates == 1:
         x = mixed(r, x, x.roll(1, 0))
     x = torch.where(r.chance(0.12, rows, shape.variates, 1), -x, x)
     x = censored(r, x)[..., : x.shape[-1] - r.shift]  # later: other steps share a patch
     x = torch.nn.functional.pad(x, (r.shift, 0), value=torch.nan)
-    x = forget(r, x, patch)
     hidden = spans(r, rows, shape.patches, shape.ahead, shape.apart)
-    if shape.kind == "short":
-        x, hidden = one_patch(r, x, hidden, shape.ahead, patch)
+    x = stuck(r, x, hidden, patch)
+    x = forget(r, x, patch)
+    if shape.few:
+        x, hidden = one_patch(r, x, hidden, shape.ahead, patch, shape.few)
     strangers = None
     if shape.variates > 1:
         alone = torch.arange(shape.variates, device=r.device).expand(rows, -1)

@@ -6,10 +6,10 @@ import torch
 from toto_nano import curves, synthetic
 from toto_nano.noise import Draw, by_kind, unit
 
-from . import cycles, events, growth
+from . import business, cycles, events, growth, loads, quotes
 
 POINTS = 655360  # of one chunk
-LENGTHS = {"long": 5120, "middle": 1536, "short": 512, "group": 1024}
+LENGTHS = {"brief": 288, "long": 5120, "middle": 1536, "short": 512, "group": 1024}
 VARIATES = 4
 
 COMMON = {
@@ -17,18 +17,36 @@ COMMON = {
     growth.growing: 6, growth.lines: 6, growth.stepping: 5, growth.outliers: 2.5, growth.changing: 2,
     growth.integrated: 5, events.rare_demand: 4, events.dense_counts: 3, events.counters: 1.5,
     events.bounded: 3, events.telemetry: 3.5, events.jumps: 2.5, events.plain_walk: 3.5,
-    events.flat_noise: 1,
+    events.flat_noise: 1, business.momentum: 4, business.compounding: 3, business.arma: 2,
+    loads.loads: 7, loads.exact: 6, quotes.multifractal: 1.5,
 }  # fmt: skip
 RECURSIVE = {growth.smoothing: 14}  # slow for long series: a step at a time
 
+BRIEF = {  # up to a few hundred steps: what companies and offices count
+    growth.smoothing: 26, business.momentum: 16, business.arma: 7, business.compounding: 9,
+    growth.growing: 7, growth.lines: 9, growth.integrated: 5, growth.stepping: 3, growth.outliers: 2,
+    curves.curve: 14, cycles.noisy: 4, cycles.clean: 3, events.rare_demand: 3, events.dense_counts: 3,
+    events.bounded: 2, events.jumps: 1.5, events.plain_walk: 5, events.flat_noise: 1.5,
+}  # fmt: skip
+SURPRISES = 0.3  # of the brief ones change in some way that nothing foretold
+PRICES = 0.06  # as an exchange reports them: nothing clipped, rounded or lost
 
-def accidents(draw, y):
+
+def accidents(draw, y, share=0.6):
     for change, p in synthetic.ACCIDENTS:
-        y = synthetic.at_random(draw, y, p * 0.6, change)
+        y = synthetic.at_random(draw, y, p * share, change)
     return y
 
 
+def brief(draw, n, t):
+    y = by_kind(draw, n, t, BRIEF).nan_to_num(0, 0, 0)
+    y = synthetic.at_random(draw, y, SURPRISES, business.surprised)
+    return accidents(draw, y, 0.25)
+
+
 def mixture(draw: Draw, n: int, t: int):
+    if t <= 300:
+        return finished(draw, brief(draw, n, t))
     # A step at a time is slow for long series, and on a GPU for any but very many.
     slow = t > 1024 or (draw.device.type != "cpu" and t > 600)
     kinds = COMMON if slow else COMMON | RECURSIVE
@@ -38,9 +56,17 @@ def mixture(draw: Draw, n: int, t: int):
     y = y.nan_to_num(0, 0, 0)
     rows = draw.chance(n, 0.75)[:, 0].nonzero()[:, 0]
     y[rows] = accidents(draw, y[rows])
+    y = synthetic.at_random(draw, y, 0.08, business.surprised)
+    return finished(draw, y)
+
+
+def finished(draw, y):
+    """Some in whole numbers, some prices that nothing has touched."""
+    n, t = y.shape
     rows = draw.chance(n, 0.1)[:, 0].nonzero()[:, 0]  # whole numbers
     if len(rows):
         y[rows] = (unit(y[rows]) * draw.log_uniform(len(rows), 1, 50)).round()
+    y = synthetic.at_random(draw, y, PRICES, lambda draw, rows: quotes.quotes(draw, *rows.shape))
     return y.nan_to_num(0, 0, 0)
 
 

@@ -3,6 +3,7 @@
 
     training/train2 training/recipes/nano2.json --out RUN --steps 2000
     training/train2 training/recipes/nano2.json --out RUN --seconds 560 --total 1120
+    training/train2 training/recipes/nano2-b.json --weights models/toto-nano-2 --out RUN --seconds 500
 
 With --steps the learning rate follows the step and the same recipe gives the same weights. With
 --seconds it follows the clock: a run stops by itself, and one that is resumed goes on where the
@@ -138,6 +139,12 @@ class Run:
         info = {"step": self.step, "elapsed": self.elapsed, "adam_count": self.adam.count, **info}
         (folder / "state.json").write_text(json.dumps(info))
 
+    def begin_from(self, folder):
+        """The weights of a checkpoint, everything else as new."""
+        state = tensors.load_checkpoint(folder).state_dict()
+        self.model.load_state_dict(state)
+        self.slow.load_state_dict(state)
+
     def load(self, folder):
         info = json.loads((folder / "state.json").read_text())
         state = {}
@@ -162,7 +169,7 @@ def development_loss(run, pool, r, tokens):
     for shape in SHAPES:
         p = draw(pool, shape, tokens, r, run.model.config.patch_size)
         loss, share = plain.tokens(run.slow, p, torch.float32)
-        row[f"dev_{shape.kind}"] = (loss.sum() / share.sum() / len(LEVELS)).item()
+        row[f"dev_{shape.name}"] = (loss.sum() / share.sum() / len(LEVELS)).item()
     return row
 
 
@@ -211,12 +218,14 @@ def warm_up(run, batch):
 
 
 def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resume=None,
-          compiled=False, workers=0, save_every=60.0):
+          compiled=False, workers=0, save_every=60.0, weights=None):
     """Returns the averaged model; writes the state, a checkpoint and curve.csv to `out`."""
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     run = Run(recipe, device, compiled)
     chunks = run.load(resume).get("chunks", 0) if resume else 0
+    if weights and not resume:
+        run.begin_from(weights)
     if resume and (resume / "curve.csv").exists() and resume != out:
         (out / "curve.csv").write_text((resume / "curve.csv").read_text())
     if device == "cuda":
@@ -252,7 +261,7 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
         shape = SHAPES[int(torch.multinomial(share, 1, generator=order))]
         r.shift = int(torch.randint(32, (1,), generator=order)) % run.model.config.patch_size
         prepared = draw(pool, shape, tokens, r, run.model.config.patch_size)
-        rate = schedule(clock.progress(), recipe["warmup"], recipe["decay"])
+        rate = recipe.get("peak", 1.0) * schedule(clock.progress(), recipe["warmup"], recipe["decay"])
         recent.append(torch.stack(run.train_on(prepared, rate)))
         if run.step % 32 == 0 and device != "cpu":
             torch.cuda.synchronize()  # the clock sees work that is done
@@ -287,6 +296,7 @@ def main():
     parser.add_argument("--seconds", type=float, help="stop after so many; the start counts")
     parser.add_argument("--total", type=float, help="seconds of all parts of the run together")
     parser.add_argument("--resume", type=pathlib.Path, help="folder of an earlier part")
+    parser.add_argument("--weights", type=pathlib.Path, help="checkpoint to begin from")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--workers", type=int, default=0, help="processes that make series")
     parser.add_argument("--save-every", type=float, default=60, help="seconds")
@@ -296,7 +306,7 @@ def main():
     torch.set_float32_matmul_precision("high")
     recipe = json.loads(args.recipe.read_text())
     train(recipe, args.out, args.device, args.steps, args.seconds, args.total or args.seconds,
-          args.resume, args.compile, args.workers, args.save_every)
+          args.resume, args.compile, args.workers, args.save_every, args.weights)
 
 
 if __name__ == "__main__":
