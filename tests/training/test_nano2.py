@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from toto_nano.noise import Draw
-from toto_nano2 import batches, inference, pool, prepare, series, tensors, train
-from toto_nano2.model import Config, Toto2
+from toto_nano2 import batches, business, inference, loads, pool, prepare, quotes, series, tensors, train, widen
+from toto_nano2.model import Config, Toto2, bias_of, read
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RECIPE = json.loads((ROOT / "training" / "recipes" / "tiny2.json").read_text())
@@ -147,7 +147,7 @@ def test_strangers_and_missing_patches_stay_apart(model):
     assert not p.time_mask[0, 0, 4, 2] and p.time_mask[0, 0, 4, 1]
 
 
-@pytest.mark.parametrize("shape", batches.SHAPES, ids=lambda s: s.kind)
+@pytest.mark.parametrize("shape", batches.SHAPES, ids=lambda s: s.name)
 def test_batches_are_whole(shape):
     made = pool.Pool(1, 1e6, "cpu", 65536)
     while not made.ready():
@@ -171,9 +171,86 @@ def test_series_are_finite_and_follow_from_their_seed(kind):
     assert one.isfinite().all() and one.abs().max() < 1e4
 
 
-@pytest.mark.parametrize("family", [*series.COMMON, *series.RECURSIVE], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("family", list(series.COMMON | series.RECURSIVE | series.BRIEF | {quotes.quotes: 1}), ids=lambda f: f.__name__)
 def test_every_family_varies(family):
     draw = Draw(torch.Generator().manual_seed(2))
     y = family(draw, 16, 200)
     assert y.shape == (16, 200) and y.isfinite().all()
     assert (y.std(-1) > 0).float().mean() > 0.8
+
+
+def test_prices_have_no_drift_that_tells():
+    """The last value is the best forecast: steps neither persist nor return."""
+    y = quotes.quotes(Draw(torch.Generator().manual_seed(4)), 400, 256).log()
+    steps = y.diff(dim=-1)
+    steps = steps / steps.std(-1, keepdim=True)
+    assert (steps[:, 1:] * steps[:, :-1]).mean().abs() < 0.05
+    assert steps.mean().abs() < 0.03
+    assert steps.pow(4).mean() > 4  # fat tails
+
+
+def test_momentum_persists():
+    y = business.momentum(Draw(torch.Generator().manual_seed(4)), 400, 128)
+    steps = y.diff(dim=-1)
+    steps = (steps - steps.mean(-1, keepdim=True)) / steps.std(-1, keepdim=True)
+    assert (steps[:, 1:] * steps[:, :-1]).mean() > 0.2
+
+
+def test_exact_cycles_repeat():
+    """Some lag explains all but the noise."""
+    y = loads.exact(Draw(torch.Generator().manual_seed(4)), 12, 1536)
+    least = torch.stack([(y[:, p:] - y[:, :-p]).abs().mean(-1) for p in range(8, 701)]).amin(0)
+    assert (least < 0.2).all()
+
+
+def test_surprises_come_without_notice():
+    draw = Draw(torch.Generator().manual_seed(4))
+    calm = torch.randn(300, 128, generator=draw.generator)
+    y = business.surprised(draw, calm.clone())
+    changed = (y != calm).float()
+    assert y.isfinite().all() and 0.3 < changed.mean() < 0.95
+    assert changed[:, 0].mean() < 0.2  # most begin later
+
+
+def test_values_before_a_span_may_be_stuck():
+    r = batches.Random(torch.Generator().manual_seed(1), CPU)
+    x = torch.randn(4000, 1, 96)
+    hidden = torch.tensor([0, 0, 1]).expand(4000, 3)
+    flat = batches.stuck(r, x, hidden, 32)
+    rows = (flat != x).any(-1)[:, 0]
+    assert 0.02 < rows.float().mean() < 0.06
+    last = flat[rows][:, 0, 62:64]
+    assert torch.equal(last[:, 0], last[:, 1]) and torch.equal(flat[..., 64:], x[..., 64:])
+
+
+def test_a_run_begins_from_weights(tmp_path, model):
+    tensors.save_checkpoint(tmp_path / "old", model.config, model.state_dict(), torch.float32)
+    run = train.Run(RECIPE, "cpu")
+    run.begin_from(tmp_path / "old")
+    assert torch.equal(weights(run.model), weights(model)) and torch.equal(weights(run.slow), weights(model))
+    assert run.step == 0 and not any(m.any() for m in run.muon.momentum.values())
+    train.train(RECIPE, tmp_path / "new", steps=1, weights=tmp_path / "old")
+    again = tensors.load_checkpoint(tmp_path / "new")
+    assert 0 < (weights(again) - weights(model)).abs().max() < 0.05
+
+
+def test_short_sequences_together_are_blind_to_each_other():
+    mask = torch.ones(4, 1, 16, 16, dtype=torch.bool).tril()
+    apart = torch.zeros(4, 1, 16, 16).masked_fill(~mask, -torch.inf)
+    assert torch.equal(bias_of(mask, torch.float32), apart)
+    whole = bias_of(mask, torch.bfloat16)[0, 0].float()
+    blocks = torch.block_diag(*[torch.ones(16, 16)] * 4).bool()
+    assert whole.shape == (64, 64) and (whole[~blocks] == -torch.inf).all()
+    assert torch.equal(whole[:16, :16], apart[0, 0]) and torch.equal(whole[48:, 48:], apart[0, 0])
+
+
+def test_wider_bands_keep_the_median(model):
+    wide = Toto2(model.config)
+    wide.load_state_dict(widen.widened(model.state_dict(), 1.5))
+    x = torch.randn(40, model.config.d_model)
+    with torch.no_grad():
+        a, b = (read(x.double(), 1e-4, torch.float64, *(w.double() for w in m.head.weights())) for m in (model, wide))
+    a, b = (y.unflatten(-1, (-1, 9)) for y in (a, b))
+    torch.testing.assert_close(b[..., 4], a[..., 4], rtol=1e-5, atol=1e-5)
+    off = a - a[..., 4:5]
+    torch.testing.assert_close(b - b[..., 4:5], 1.5 * off, rtol=0, atol=1e-6 * off.abs().max().item())

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of the evaluation: classes, calibration, short histories, forecasts given up."""
+
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pandas")
+pytest.importorskip("scipy")
+
+from scipy.stats import norm
+
+from toto_nano import baselines, evaluate, scores
+from toto_nano.evaluation_data import Series
+from toto_nano2 import classes, forecasts
+
+
+def make(name, interval, n, seed=1):
+    values = 10 + np.random.default_rng(seed).standard_normal(n)
+    return Series(name, "noise", interval, "here", "dev", values, "2000-01-01")
+
+
+def normal(w, spread=1.0):
+    return np.repeat(10 + spread * norm.ppf(scores.LEVELS)[None], w.series.horizon, 0)
+
+
+def test_places_of_a_calibrated_forecast_are_even():
+    windows = [w for k in range(40) for w in scores.windows(make(f"s{k}", "daily", 400, k))]
+    table = classes.places(windows, [normal(w) for w in windows])
+    assert abs(table.loc["1 to 4", "in 80 %"] - 0.8) < 0.03
+    assert (abs(table.iloc[:, :10] - 0.1) < 0.03).all().all()
+    narrow = classes.places(windows, [normal(w, 0.5) for w in windows])
+    assert narrow.loc["1 to 4", "in 80 %"] < 0.55
+
+
+def test_short_histories_are_cut():
+    found = classes.short_histories([make("m", "monthly", 200), make("h", "hourly", 500)])
+    assert len(found) == 3 and {w.series.name for w in found} == {"m"}
+    assert all(len(w.past) == w.length == len(w.times) for w in found)
+    quantiles = {"one": [normal(w) for w in found], "half": [None] + [normal(w) for w in found[1:]]}
+    table = classes.against(found, quantiles, "one")
+    assert table.loc["8 to 31", "one, error"] == pytest.approx(1)
+
+
+def test_classes_and_what_is_lacking():
+    windows = [w for s in (make("a", "monthly", 60), make("b", "yearly", 300)) for w in scores.windows(s)]
+    found = {"seasonal naive": [baselines.seasonal_naive(w) for w in windows],
+             "flat": [normal(w) for w in windows]}  # fmt: skip
+    rows = classes.by_class(evaluate.collect(found, windows), {"a": 60, "b": 300})
+    assert [row["series"] for kind, row in rows if kind == "length"] == [1, 1]
+    found["late"] = [None if w.series.name == "b" else normal(w) for w in windows]
+    kept, left, lacking = classes.complete(found, windows)
+    assert lacking == 1 and {w.series.name for w in left} == {"a"} and len(kept["flat"]) == len(left)
+
+
+def test_a_forecast_that_takes_too_long_is_given_up(tmp_path, monkeypatch):
+    windows = scores.windows(make("a", "daily", 200))[:3]
+
+    def slow(w):
+        if w is windows[1]:
+            time.sleep(30)
+        return normal(w)
+
+    monkeypatch.setitem(baselines.BASELINES, "slow", slow)
+    monkeypatch.setitem(forecasts.SECONDS, "slow", 1)
+    found = forecasts.statistical(tmp_path, "x", "slow", windows)
+    assert found[1] is None and np.array_equal(found[0], normal(windows[0])) and found[2] is not None
+    monkeypatch.delitem(baselines.BASELINES, "slow")  # now only the cache knows
+    assert forecasts.statistical(tmp_path, "x", "slow", windows)[1] is None
