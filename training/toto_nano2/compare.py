@@ -16,8 +16,7 @@ import pandas as pd
 from toto_nano import baselines, engine, evaluate, evaluation_data, markets, scores
 
 from . import wide_data
-
-LENGTHS = [(0, 64), (64, 250), (250, 1000), (1000, 10**9)]  # observations of a series
+from .classes import LENGTHS, length_class
 
 
 def series_of(which):
@@ -36,8 +35,7 @@ def by_class(table, lengths):
     parts += [(name, part) for name, part in table.groupby("interval", sort=False)]
     for low, high in LENGTHS:
         part = table[(table["length"] >= low) & (table["length"] < high)]
-        name = f"{low} to {high - 1} observations" if high < 10**9 else f"{low} observations or more"
-        parts.append((name, part))
+        parts.append((length_class(low), part))
     rows = []
     for name, part in parts:
         if len(part) == 0:

@@ -10,9 +10,8 @@ import time
 import warnings
 
 import numpy as np
-from scipy.stats import norm
 
-from toto_nano import baselines, scores
+from toto_nano import baselines
 
 PERCENT = [20, 40, 50, 60, 80, 95]
 LONGEST = {"AutoTheta": 1000, "AutoARIMA": 300}  # observations; the last ones
@@ -119,8 +118,3 @@ def statistical(folder, which, name, windows):
         by_statistics(name, missing, keep)
         cache.save()
     return cache.of(windows)
-
-
-def normal_quantiles(mean, spread):
-    """Quantiles at the levels that are judged, (h, levels)."""
-    return np.asarray(mean)[:, None] + np.asarray(spread)[:, None] * norm.ppf(scores.LEVELS)
