@@ -194,6 +194,26 @@ def test_quantile(nano, wave):
     np.testing.assert_allclose(kept.quantile(0.95), np.quantile(kept.samples, 0.95, axis=0), rtol=1e-6)
 
 
+def test_the_whole_horizon(nano, wave):
+    f = nano.forecast(wave, 8, [0.5], samples=True, num_samples=64, paths="coherent")
+    sums = f.samples.astype(np.float64).sum(axis=-1)
+    np.testing.assert_allclose(f.over_horizon("sum"), sums.mean())
+    np.testing.assert_allclose(f.over_horizon("sum", [0.1, 0.9]), np.quantile(sums, [0.1, 0.9]))
+    np.testing.assert_allclose(f.over_horizon("max", 0.5), np.median(f.samples.max(axis=-1)))
+    level = float(np.median(f.samples))
+    anywhere, steps = f.crossing(above=level), f.crossing(above=level, each_step=True)
+    assert steps.shape == (8,) and steps.max() <= anywhere <= 1
+    np.testing.assert_allclose(steps, (f.samples > level).mean(axis=0))
+    assert f.crossing(below=-1e9) == 0
+    for wrong in ({}, {"above": 1, "below": 0}):
+        with pytest.raises(toto_cpp.UsageError, match="missing_argument"):
+            f.crossing(**wrong)
+    with pytest.raises(toto_cpp.UsageError, match="invalid_choice"):
+        f.over_horizon("median")
+    with pytest.raises(toto_cpp.UsageError, match="not_kept"):
+        nano.forecast(wave, 8).over_horizon("sum")
+
+
 def test_ragged_batches(toto1, wave):
     f = toto1.forecast([wave[:64], np.stack([wave[:96], wave[:96]])], 8)
     assert [one.mean.shape for one in f] == [(1, 8), (2, 8)]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +147,27 @@ class _Arrays:
                 return _of_samples(self.samples, float(level))
             return _interpolated(self._result.levels, self.quantiles, float(level))
         return np.stack([self.quantile(float(one)) for one in level])
+
+
+    def over_horizon(self, how: Literal["sum", "mean", "max", "min"], level: float | Sequence[float] | None = None) -> Floats:
+        """The sum, mean, maximum or minimum of each trajectory over the horizon: its mean over the trajectories [...], or its
+        quantiles [L, ...] where levels are given ([...] for one). Needs ``samples=True``; it means something with
+        ``paths="coherent"`` alone, since steps that are drawn independently make sums vary too little."""
+        if how not in ("sum", "mean", "max", "min"):
+            raise usage("invalid_choice", f"expected one of sum, mean, max, min, found {how!r}", "how", "name one of them")
+        values = getattr(np, how)(self.samples.astype(np.float64), axis=-1)
+        found: Floats = values.mean(axis=0) if level is None else np.quantile(values, level, axis=0)
+        return found
+
+    def crossing(self, *, above: float | None = None, below: float | None = None, each_step: bool = False) -> Floats:
+        """The share of trajectories that lie above (or below) a level anywhere in the horizon [...], or at each step
+        [..., H]. Needs ``samples=True``; anywhere in the horizon means something with ``paths="coherent"`` alone."""
+        if (above is None) == (below is None):
+            raise usage("missing_argument", "expected a level: above or below", "crossing", "give one of them")
+        paths = self.samples.astype(np.float64)
+        crossed = paths > above if above is not None else paths < below
+        found: Floats = (crossed if each_step else crossed.any(axis=-1)).mean(axis=0)
+        return found
 
 
 class Forecast(_Arrays):

@@ -14,6 +14,7 @@
 #include "cli/counters.h"
 #include "cli/forecast_notes.h"
 #include "cli/forecast_run.h"
+#include "cli/horizon_lines.h"
 #include "cli/interrupt.h"
 #include "cli/process.h"
 #include "cli/progress.h"
@@ -186,6 +187,10 @@ void keep_levels(Forecast& forecast, const std::vector<double>& wanted) {
   forecast.levels = wanted;
 }
 
+constexpr const char* kIndependentPaths =
+    "the steps of a trajectory were drawn independently, so what is said of the whole horizon "
+    "leaves out how they go together (sums vary too little): --paths coherent";
+
 /// What was computed, and how each of the results is written.
 struct Computed {
   const data::Dataset& data;
@@ -198,6 +203,10 @@ struct Computed {
   }
   void as_csv(const data::TextSink& sink) const {
     data::write_csv(sink, data.series, forecasts, run);
+  }
+  void horizon(const data::TextSink& sink, const data::HorizonQuestion& question, bool json) const {
+    (json ? data::write_horizon_json : data::write_horizon_csv)(sink, data.series, forecasts,
+                                                                question);
   }
   void samples(const data::TextSink& sink) const {
     data::write_samples_csv(sink, data.series, forecasts, run);
@@ -234,6 +243,7 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   FileSet files;
   const Result output(request.output, files);
   const Result samples(request.output_samples, files);
+  const Result horizon(request.output_horizon, files);
   const Result picture(request.plot, files);
   const Result trace_file(request.trace, files);
   std::optional<Trace> trace;
@@ -247,7 +257,8 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   if (data.series.empty()) return data.errors.front().error.status();
 
   const bool table = !session.quiet && !request.json && !output.is_printed() &&
-                     !samples.is_printed() && !trace_file.is_printed() && has_standard_output();
+                     !samples.is_printed() && !horizon.is_printed() && !trace_file.is_printed() &&
+                     has_standard_output();
   Counters counters;
   LoadReport how;
   const auto bands = [&](std::vector<BandLevels> otherwise) {
@@ -277,6 +288,9 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
                         describe_run(info, how, settings, request.forecast, request.names),
                         request.counters ? to_json(counters, 2) : std::string()};
   if (samples.has_file()) all.samples(samples.file());
+  if (horizon.has_file()) {
+    all.horizon(horizon.file(), request.horizon, request.output_horizon.ends_with(".json"));
+  }
   if (output.has_file()) {
     const bool json = request.output.ends_with(".json");
     json ? all.as_json(output.file()) : all.as_csv(output.file());
@@ -289,8 +303,15 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
   if (request.json) all.as_json(print);
   if (output.is_printed()) all.as_csv(print);
   if (samples.is_printed()) all.samples(print);
+  if (horizon.is_printed()) all.horizon(print, request.horizon, false);
   if (trace_file.is_printed()) print(times);
   if (table) print(shown);
+  if (request.horizon.asks()) {
+    if (table && request.output_horizon.empty()) {
+      print(horizon_lines(data.series, forecasts, request.horizon));
+    }
+    if (request.forecast.paths != Paths::coherent) note(session, kIndependentPaths);
+  }
   for (const std::string& line : forecast_notes(data.series, forecasts, request.forecast.guards,
                                                 static_cast<std::size_t>(info.patch_size))) {
     note(session, line);

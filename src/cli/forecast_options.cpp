@@ -126,6 +126,34 @@ void add_numeric_options(const Command& command, ForecastRequest& request) {
       .group(group);
 }
 
+/// What is asked of the horizon as a whole.
+void add_horizon_options(const Command& command, ForecastRequest& request) {
+  constexpr const char* group = "The whole horizon";
+  using enum data::HorizonAggregate;
+  const Flag flags[] = {
+      add_choice<data::HorizonAggregate>(
+          command, "--aggregate-horizon", request.horizon.aggregate,
+          {{"sum", sum}, {"mean", mean}, {"max", max}, {"min", min}},
+          "Mean and quantiles of the sum, mean, maximum or minimum over the horizon"),
+      add_number(command, "--above", request.horizon.above, -1e300, 1e300, "invalid_level",
+                 "Probability that a trajectory lies above this: anywhere in the horizon, and at "
+                 "each step"),
+      add_number(command, "--below", request.horizon.below, -1e300, 1e300, "invalid_level",
+                 "Likewise below"),
+      command
+          .add_option("--output-horizon", request.output_horizon,
+                      "Write these here, CSV or JSON by the suffix; - is standard output (CSV); "
+                      "without it they follow the table")
+          .type_name("FILE")};
+  for (const Flag& flag : flags) {
+    flag.excludes("--mean")
+        .excludes("--parameters")
+        .excludes("--aggregate")
+        .excludes("--resume")
+        .group(group);
+  }
+}
+
 void add_own_guard_options(const Command& command, ForecastRequest& request) {
   constexpr const char* group = "The forecast";
   add_number(command, "--input-scale", request.forecast.input_scale, 1e-12, 1e12,
@@ -265,6 +293,7 @@ void add_forecast_options(const Command& command, ForecastRequest& request) {
       .group("How it runs");
   add_parameters_option(command, request);
   add_result_options(command, request);
+  add_horizon_options(command, request);
 }
 
 void check(ForecastRequest& request) {
@@ -276,15 +305,25 @@ void check(ForecastRequest& request) {
       request.forecast.levels = named ? std::vector<double>() : std::vector{0.5};
     add_levels(request.bands, request.forecast.levels);
   }
-  request.forecast.keep_samples = !request.output_samples.empty();
+  const bool asks = request.horizon.asks();
+  if (!request.output_horizon.empty() && !asks) {
+    throw Error(ExitStatus::usage, "missing_argument", "nothing is asked of the whole horizon",
+                "--output-horizon", "give --aggregate-horizon, --above or --below");
+  }
+  request.horizon.levels = request.forecast.levels;
+  request.forecast.keep_samples = !request.output_samples.empty() || asks;
 
   if (has_suffix(request.output)) check_suffix(request.output, "--output", ".csv", ".json");
   if (has_suffix(request.output_samples)) {
     check_suffix(request.output_samples, "--output-samples", ".csv");
   }
+  if (has_suffix(request.output_horizon)) {
+    check_suffix(request.output_horizon, "--output-horizon", ".csv", ".json");
+  }
   check_suffix(request.plot, "--plot", ".svg", ".html");
   const std::vector<NamedPath> results = {{"--output", request.output},
                                           {"--output-samples", request.output_samples},
+                                          {"--output-horizon", request.output_horizon},
                                           {"--plot", request.plot},
                                           {"--trace", request.trace},
                                           {"--json", request.json ? "-" : ""}};

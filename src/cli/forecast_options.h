@@ -12,6 +12,7 @@
 #include "toto/forecast.hpp"
 #include "toto/tools/backtest.hpp"
 #include "toto/tools/data.hpp"
+#include "toto/tools/horizon.hpp"
 #include "toto/tools/output.hpp"
 
 namespace toto::cli {
@@ -36,13 +37,15 @@ struct ForecastRequest {
   std::size_t context = 0;  ///< of --context, where csv.context had to be longer
   std::string parameters;   ///< a file that toto tune wrote; empty: none
   std::map<std::string, backtest::Parameters, std::less<>> by_symbol;  ///< what it says
-  std::string output;          ///< CSV or JSON by suffix; "-": standard output; empty: none
-  std::string output_samples;  ///< the trajectories; likewise
-  std::string plot;            ///< .svg or .html; empty: none
-  bool json = false;           ///< the forecasts as JSON on standard output
-  bool counters = false;       ///< what the machine did: a line on stderr, a member of JSON
-  std::string trace;           ///< where the time went, as a Chrome trace; empty: none
-  std::string warmup;          ///< shapes to warm up for, or "known"; empty: none
+  std::string output;             ///< CSV or JSON by suffix; "-": standard output; empty: none
+  std::string output_samples;     ///< the trajectories; likewise
+  std::string output_horizon;     ///< what is asked of the whole horizon; likewise
+  data::HorizonQuestion horizon;  ///< what that is
+  std::string plot;               ///< .svg or .html; empty: none
+  bool json = false;              ///< the forecasts as JSON on standard output
+  bool counters = false;          ///< what the machine did: a line on stderr, a member of JSON
+  std::string trace;              ///< where the time went, as a Chrome trace; empty: none
+  std::string warmup;             ///< shapes to warm up for, or "known"; empty: none
 };
 
 /// What keeps forecasts within what is possible; likewise.

@@ -45,13 +45,8 @@ class Mixture {
 
   /// Phi^-1(cdf(x)): x on the scale of the standard normal, within 8.3 of 0.
   [[nodiscard]] double normal_score(double x) const;
-  /// The way back, for draws: x with cdf(x) = Phi(z), the logit of it within about 10^-5. `near`: z
-  /// and x of a step that may be like this one, and its center().
-  struct Near {
-    double z = 0, x = 0, center = 0;
-  };
-  [[nodiscard]] double at_normal_score(double z, const Near* near) const;
-  [[nodiscard]] double center() const { return center_; }
+  /// The way back: the quantile of the level Phi(z), z within 8.3 of 0.
+  [[nodiscard]] double at_normal_score(double z) const;
   [[nodiscard]] bool valid() const { return valid_; }
 
   /// The x with cdf(x) = q; -inf for q <= 0, inf for q >= 1.
@@ -95,5 +90,8 @@ class Mixture {
   double tame_variance_ = 0;  // with every df taken as 3 at least
   bool valid_ = false;
 };
+
+/// Phi^-1 of a probability, given with what it lacks of 1: within 8.3 of 0.
+[[nodiscard]] double normal_score(double lower, double upper);
 
 }  // namespace toto

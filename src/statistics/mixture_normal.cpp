@@ -29,43 +29,24 @@ double score_of_tail(double tail) {
 
 }  // namespace
 
+double normal_score(double lower, double upper) {
+  const double tail = std::min(lower, upper);
+  if (std::isnan(tail)) return std::numeric_limits<double>::quiet_NaN();
+  if (!(tail > 0)) return lower < upper ? -kMaxScore : kMaxScore;
+  const double z = std::clamp(score_of_tail(std::min(tail, 0.5)), -kMaxScore, 0.0);
+  return lower < upper ? z : -z;
+}
+
 double Mixture::normal_score(double x) const {
   constexpr double kMax = std::numeric_limits<double>::max();
   if (!valid_ || std::isnan(x)) return std::numeric_limits<double>::quiet_NaN();
   const Point at = evaluate(std::clamp(x, -kMax, kMax));
-  const double tail = std::min(at.lower, at.upper);
-  if (!(tail > 0)) return at.lower < at.upper ? -kMaxScore : kMaxScore;
-  const double z = std::clamp(score_of_tail(std::min(tail, 0.5)), -kMaxScore, 0.0);
-  return at.lower < at.upper ? z : -z;
+  return toto::normal_score(at.lower, at.upper);
 }
 
-double Mixture::at_normal_score(double z, const Near* near) const {
-  constexpr int kQuickSteps = 6;
-  constexpr double kGood = 1e-5;  // of the logit
-  if (!valid_) return std::numeric_limits<double>::quiet_NaN();
+double Mixture::at_normal_score(double z) const {
   z = std::clamp(z, -kMaxScore, kMaxScore);
-  const double lower = lower_normal(z), upper = lower_normal(-z);
-  const double target = std::log(lower / upper);
-  const double spread = std::sqrt(tame_variance_);
-  double x =
-      center_ + (near == nullptr ? spread * z : near->x - near->center + spread * (z - near->z));
-  if (!std::isfinite(x)) x = center_;
-  double last = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kQuickSteps; ++i) {
-    const Point at = evaluate(x);
-    const double miss = std::fabs(at.logit - target);
-    if (!(miss < last)) break;
-    last = miss;
-    const mixture::Step step = mixture::step_to(at, target);
-    // As in mixture::solve(): what the four terms leave out.
-    const double reach = std::max({step.ratio, miss, std::fabs(step.length) / at.radius});
-    const double left = miss * (reach * reach) * (reach * reach);
-    const double next = x + (step.ratio < 1 ? step.length : step.newton);
-    if (!std::isfinite(next)) break;
-    x = next;
-    if (left < kGood) return x;
-  }
-  const double q = z < 0 ? lower : 1 - upper;
+  const double q = z < 0 ? lower_normal(z) : 1 - lower_normal(-z);
   return quantile(std::min(q, 1 - 0x1p-53));
 }
 

@@ -226,6 +226,46 @@ TEST_F(Act, CoherentPathsAreAskedForAndStated) {
   expect_failure(forecast(table(50), {"--paths", "coherent", "--mean"}), 2, "usage");
 }
 
+TEST_F(Act, TheWholeHorizonIsSummedAndLevelsAreCrossed) {
+  write("in.csv", table(200));
+  const auto ask = [&](std::vector<std::string> more) {
+    std::vector<std::string> command = {"forecast",  "in.csv", "--model",   source_path(model_),
+                                        "--horizon", "40",     "--samples", "16"};
+    command.insert(command.end(), more.begin(), more.end());
+    return run(command);
+  };
+  const std::vector<std::string> coherent = {
+      "--paths", "coherent", "--aggregate-horizon", "sum", "--above", "-1e9", "--below", "-1e9"};
+  auto to_file = coherent;
+  to_file.insert(to_file.end(), {"--output-horizon", "out.json"});
+  Result done = ask(to_file);
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_THAT(done.err, testing::Not(testing::HasSubstr("independently")));
+  const nlohmann::json out = nlohmann::json::parse(read("out.json"));
+  const nlohmann::json& one = out.at("series")[0].at("variates")[0];
+  EXPECT_EQ(one.at("above_anywhere"), 1);
+  EXPECT_EQ(one.at("below_anywhere"), 0);
+  EXPECT_EQ(one.at("above").size(), 40U);
+  EXPECT_LE(one.at("quantiles").at("0.1"), one.at("quantiles").at("0.9"));
+
+  auto to_standard_output = coherent;
+  to_standard_output.insert(to_standard_output.end(), {"--output-horizon", "-"});
+  done = ask(to_standard_output);
+  EXPECT_THAT(done.out, testing::StartsWith("unique_id,ds,statistic,value\n"));
+  EXPECT_THAT(done.out, testing::HasSubstr(",,sum_q0.5,"));
+  EXPECT_THAT(done.out, testing::HasSubstr(",,above_anywhere,1\n"));
+
+  done = ask({"--aggregate-horizon", "max"});
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_THAT(done.out, testing::HasSubstr("  max: mean "));
+  EXPECT_THAT(done.err, testing::HasSubstr("drawn independently"));
+
+  EXPECT_EQ(ask({"--output-horizon", "out.csv"}).status, 2);
+  EXPECT_EQ(ask({"--aggregate-horizon", "median"}).status, 2);
+  EXPECT_EQ(ask({"--aggregate-horizon", "sum", "--mean"}).status, 2);
+  EXPECT_EQ(ask({"--above", "high"}).status, 2);
+}
+
 std::vector<std::string> times_of(const nlohmann::json& out) {
   return out.at("series")[0].at("ds").get<std::vector<std::string>>();
 }

@@ -19,7 +19,8 @@ CpuBackend::CpuBackend(Isa isa, CpuWeights weights, int threads, bool spin)
       attention_(attention_kernels(isa)),
       team_(threads, spin),
       scratch_(team_.size()),
-      ops2_(isa, products_, team_, scratch_) {
+      ops2_(isa, products_, team_, scratch_),
+      paths_(isa, team_, scratch_) {
   scratch_.reserve(sizeof(AttentionScratch));
 }
 

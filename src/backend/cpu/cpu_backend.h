@@ -24,10 +24,10 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/ops2.h"
 #include "backend/cpu/packed_matrix.h"
+#include "backend/cpu/paths.h"
 #include "backend/cpu/product_kernels.h"
 #include "backend/cpu/row_kernels.h"
 #include "backend/cpu/scratch.h"
-#include "backend/host_paths.h"
 #include "backend/host_statistics.h"
 #include "core/thread_team.h"
 
@@ -136,7 +136,7 @@ class CpuBackend final : public Backend {
   mutable ThreadTeam team_;  // starting work on it changes nothing that anyone can see
   ScratchSet scratch_;
   CpuOps2 ops2_;
-  HostPaths<float> paths_{*this};
+  CpuPaths paths_;
   mutable HostStatistics statistics_;  // room for its threads, nothing that lasts
   Arena arena_;
   std::vector<std::unique_ptr<PackedMatrix>> matrices_;

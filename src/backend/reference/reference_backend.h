@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/host_paths.h"
 #include "backend/reference/ops2.h"
+#include "backend/reference/paths.h"
 
 namespace toto::reference {
 
@@ -82,7 +82,7 @@ class ReferenceBackend final : public Backend {
 
   std::vector<std::unique_ptr<PlainWeights<T>>> weights_;
   ReferenceOps2<T> ops2_;
-  HostPaths<T> paths_{*this};
+  ReferencePaths<T> paths_;
 };
 
 }  // namespace toto::reference

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every backend that draws coherent paths on the host does alike, in double: the normals of
+// the draws, and the correlations of neighbouring steps (docs/statistics.md, "Coherent paths").
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "backend/batch.h"
+#include "core/draw.h"
+#include "core/philox.h"
+
+namespace toto::paths {
+
+inline constexpr double kMaxScore = 5;       // a surprise counts as no more than this
+inline constexpr std::int32_t kTokens = 64;  // the last so many forecasts are looked at
+
+/// The standard normal of a draw's address (Box and Muller).
+inline double normal_at(const Block& b, std::int32_t variate, std::int32_t sample,
+                        std::int32_t step) {
+  const PhiloxWords words =
+      draw_words(b.seed, {b.key, static_cast<std::uint32_t>(variate),
+                          static_cast<std::uint32_t>(sample), static_cast<std::uint32_t>(step)});
+  constexpr double kTwoPi = 6.28318530717958647692;
+  return std::sqrt(-2 * std::log(uniform52(words.x[1], words.x[3]))) *
+         std::cos(kTwoPi * uniform32(words.x[2]));
+}
+
+/// A10: values that are not finite or of extreme size become 0.
+template <typename T>
+T tame(T y) {
+  constexpr double kExtreme = static_cast<double>(std::numeric_limits<float>::max()) / 2;
+  return std::isfinite(y) && std::abs(static_cast<double>(y)) < kExtreme ? y : T{0};
+}
+
+/// Which forecasts of a context are looked at: `used`, from token `first` on.
+struct Looked {
+  std::int32_t used, first;
+};
+inline Looked looked_at(const Block& b) {
+  const std::int32_t forecasts = b.tokens - b.labels - 1;
+  const std::int32_t used = forecasts < 0 ? 0 : forecasts < kTokens ? forecasts : kTokens;
+  return {used, b.tokens - 1 - used};
+}
+
+/// rho [P] of one variate: correlations of neighbours over the tokens, each drawn towards the mean
+/// of all, and that towards 0. scores [tokens][P], NaN where a value is missing.
+void correlate(const double* scores, std::int32_t tokens, std::int32_t patch, float* rho);
+
+/// The first block whose lanes end after `lane`.
+const Block* block_at(const Batch& batch, std::int64_t lane);
+
+}  // namespace toto::paths
