@@ -14,7 +14,6 @@ namespace {
 /// Three trajectories of two variates over two steps.
 Forecast made() {
   Forecast f;
-  f.id = "a";
   f.variates = 2;
   f.horizon = 2;
   f.num_samples = 3;
