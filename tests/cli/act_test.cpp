@@ -241,7 +241,7 @@ TEST_F(Act, TheWholeHorizonIsSummedAndLevelsAreCrossed) {
   Result done = ask(to_file);
   ASSERT_EQ(done.status, 0) << done.err;
   EXPECT_THAT(done.err, testing::Not(testing::HasSubstr("independently")));
-  const nlohmann::json out = nlohmann::json::parse(read("out.json"));
+  const nlohmann::json out = nlohmann::json::parse(read_file(path("out.json")));
   const nlohmann::json& one = out.at("series")[0].at("variates")[0];
   EXPECT_EQ(one.at("above_anywhere"), 1);
   EXPECT_EQ(one.at("below_anywhere"), 0);
