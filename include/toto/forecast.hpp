@@ -14,6 +14,7 @@
 #include "toto/log.hpp"
 #include "toto/model.hpp"
 #include "toto/settings.hpp"
+#include "toto/views.hpp"
 
 #pragma GCC visibility push(default)
 namespace toto {
@@ -90,6 +91,9 @@ struct Applied {
                                      ///< across
   std::size_t clamped = 0;  ///< (target, step) with a value beyond Guards::clamp, moved to its edge
   std::size_t bounded = 0;  ///< (target, step) with a value beyond min or max, moved there
+  std::size_t filled = 0;   ///< (target, step) of the context that the model has filled
+  std::size_t passes = 1;   ///< forecasts that were averaged, that of the series among them
+  std::string views_left_out = {};  ///< views that this series does not have, as parse_views has it
   bool operator==(const Applied&) const = default;
 };
 
@@ -165,12 +169,17 @@ struct ForecastOptions {
   /// the last observation. The steps in between are forecast and left out of the result, which
   /// begins after the context's last step as ever. false: they go into the model as filled values.
   bool across_missing = true;
+  /// Gaps of 4 steps or more inside the context hold what the model forecasts from the steps before
+  /// them (its median), the last 32 gaps of a series; their mask stays 0. Each gap is one more pass
+  /// of the model. false: what the caller has filled in.
+  bool gaps_by_model = false;
   /// What the model sees is the series times this, and results are divided by it. 0: a power of two
   /// for each variate, which brings the standard deviation of its observed values to [64, 128), so
   /// that the smallest scale that the model's scaler knows never matters; a series times a power of
   /// two then gives the same bits times it. 1: the series as it is, the bits of the reference.
   double input_scale = 0;
   Guards guards;
+  Views views;  ///< forecast as well, and averaged with the series; none: the series alone
   bool keep_samples = false;
   bool keep_parameters = false;
   bool time_device = false;  ///< count Counters::device_seconds: some 3 us of a call
@@ -180,7 +189,7 @@ struct ForecastOptions {
 };
 
 /// Takes away what the official implementation does not do: no input scale, no forecast across
-/// missing values, no guards. The bits are then those of the model alone.
+/// missing values or of gaps, no guards, no views. The bits are then those of the model alone.
 void as_reference(ForecastOptions& options);
 
 struct ForecasterOptions {
@@ -287,9 +296,9 @@ class Forecaster {
   /// One forecast per series, in order; `out` has one element for each. Memory that is already in
   /// them is used again: what has been warmed up allocates nothing.
   /// Throws Error (2): invalid_horizon, invalid_quantile, invalid_samples, invalid_input_scale,
-  /// invalid_guard; (65): no_observations, not_finite, invalid_series (sizes that do not fit, ids
-  /// that change within a patch), missing_end_too_long, duplicate_id; (70): nonfinite_forecast,
-  /// not_deterministic, out_of_memory, device_failed; (130): interrupted.
+  /// invalid_guard, invalid_views; (65): no_observations, not_finite, invalid_series (sizes that do
+  /// not fit, ids that change within a patch), missing_end_too_long, duplicate_id; (70):
+  /// nonfinite_forecast, not_deterministic, out_of_memory, device_failed; (130): interrupted.
   void forecast(std::span<const Series> series, const ForecastOptions& options,
                 std::span<Forecast> out);
   [[nodiscard]] std::vector<Forecast> forecast(std::span<const Series> series,

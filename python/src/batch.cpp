@@ -59,7 +59,8 @@ Covariates read_covariates(nb::handle given, std::size_t steps, std::size_t hori
     if (array.wide != nullptr) {
       out.offsets[e] = data::keep_digits({array.wide + e * all, all}, {}, row);
     }
-    fill(row, std::span(out.observed).subspan(e * all, all), extras.missing, out.offsets[e], where);
+    fill(row, std::span(out.observed).subspan(e * all, all), extras.missing, extras.season,
+         out.offsets[e], where);
   }
   return out;
 }
@@ -167,7 +168,7 @@ void Batch::add(const FloatArray& array, std::size_t rank, std::size_t offset, s
     if (!mask.empty()) std::ranges::copy(mask, marked.begin());
     for (std::size_t v = 0; v < variates; ++v) {
       fill(std::span(filled).subspan(v * all, all), std::span(marked).subspan(v * all, all),
-           extras.missing, offsets.empty() ? 0.0 : offsets[v], where("inputs"));
+           extras.missing, extras.season, offsets.empty() ? 0.0 : offsets[v], where("inputs"));
     }
     values = filled;
     mask = marked;

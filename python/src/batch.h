@@ -27,6 +27,7 @@ struct SeriesExtras {
   nanobind::object future_mask;        ///< as exogenous_futures, 1 where known
   std::size_t exogenous = 0;           ///< E, with the former: the last E variates of the values
   data::Missing missing = data::Missing::ffill;
+  std::size_t season = 0;
   std::size_t context = 4096;  ///< steps, the last ones
   bool across_missing = true;  ///< counted up to the last observation
   CovariatesBy covariates_by = CovariatesBy::automatic;

@@ -24,6 +24,7 @@ inline SeriesExtras extras_of(const Options& options, nanobind::object ids, nano
   extras.exogenous_futures = std::move(futures);
   extras.future_mask = std::move(future_mask);
   extras.missing = options.missing;
+  extras.season = options.season;
   extras.context = options.context;
   extras.covariates_by = options.covariates_by;
   extras.digits = options.value_offset ? Digits::all : Digits::of_float;

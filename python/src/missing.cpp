@@ -21,8 +21,14 @@ bool has_nan(std::span<const float> values) {
 }
 
 void fill(std::span<float> values, std::span<std::uint8_t> mask, data::Missing missing,
-          double offset, std::string_view where) {
-  const float zero = offset == 0 ? 0.0F : static_cast<float>(-offset);
+          std::size_t season, double offset, std::string_view where) {
+  using enum data::Missing;
+  if (missing == seasonal && season == 0) {
+    throw Error(ExitStatus::usage, "invalid_season", "arrays do not say how long a season is",
+                "season", "give season=, the steps of one");
+  }
+  const bool lines = missing == linear || missing == seasonal || missing == model;
+  const float nothing = offset == 0 ? 0.0F : static_cast<float>(-offset);
   const std::size_t size = values.size();
   const std::size_t none = size;
   std::size_t last = none;  // the last observed step before i
@@ -31,9 +37,9 @@ void fill(std::span<float> values, std::span<std::uint8_t> mask, data::Missing m
       last = i;
       continue;
     }
-    if (missing == data::Missing::error) {
+    if (missing == error) {
       throw Error(ExitStatus::bad_data, "missing_value", fmt::format("no value at step {}", i),
-                  where, "give missing=\"ffill\", \"linear\" or \"zero\"");
+                  where, "give missing=\"ffill\" or another word");
     }
     std::size_t end = i;  // the gap is [i, end)
     while (end < size && std::isnan(values[end])) mask[end++] = 0;
@@ -41,9 +47,9 @@ void fill(std::span<float> values, std::span<std::uint8_t> mask, data::Missing m
     const float after = end < size ? values[end] : 0.0F;
     const double slope = (double{after} - before) / static_cast<double>(end - i + 1);
     for (std::size_t t = i; t < end; ++t) {
-      if (missing == data::Missing::zero || (last == none && end == size)) {
-        values[t] = zero;
-      } else if (missing == data::Missing::linear && last != none && end < size) {
+      if (missing == zero || (last == none && end == size)) {
+        values[t] = nothing;
+      } else if (lines && last != none && end < size) {
         values[t] = static_cast<float>(before + slope * static_cast<double>(t - i + 1));
       } else {
         values[t] = last != none ? before : after;
@@ -51,6 +57,7 @@ void fill(std::span<float> values, std::span<std::uint8_t> mask, data::Missing m
     }
     i = end - 1;
   }
+  if (missing == seasonal) data::fill_seasonal(values, mask, season);
 }
 
 std::size_t missing_end(std::span<const std::uint8_t> mask, std::size_t rows, std::size_t all) {

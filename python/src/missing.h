@@ -15,9 +15,9 @@ bool has_nan(std::span<const float> values);
 
 /// Fills each NaN of one variate, whose values are differences from `offset`, and sets its mask to
 /// 0. What is filled in is what the command line fills in (data::Missing). Throws Error (65)
-/// missing_value with Missing::error.
+/// missing_value with Missing::error. `season`: steps, of Missing::seasonal; 0: invalid_season (2).
 void fill(std::span<float> values, std::span<std::uint8_t> mask, data::Missing missing,
-          double offset, std::string_view where);
+          std::size_t season, double offset, std::string_view where);
 
 /// Steps at the end of which no variate is observed; 0 where nothing is. `mask` is [rows][all].
 std::size_t missing_end(std::span<const std::uint8_t> mask, std::size_t rows, std::size_t all);

@@ -55,7 +55,8 @@ void bind_options(nb::module_& module) {
              std::int64_t scaler_fallback_min_obs, double quantile_real_cap_k, bool across_missing,
              double input_scale, double clamp, std::optional<double> minimum,
              std::optional<double> maximum, bool integer, bool reference,
-             const std::string& covariates_by, const std::string& tails, bool value_offset) {
+             const std::string& covariates_by, const std::string& tails, bool value_offset,
+             const std::string& views, std::int64_t season) {
             Options own;
             ForecastOptions& f = own.forecast;
             f.horizon = whole(horizon, "invalid_horizon", "horizon");
@@ -81,8 +82,12 @@ void bind_options(nb::module_& module) {
                                                 {{"ffill", data::Missing::ffill},
                                                  {"linear", data::Missing::linear},
                                                  {"zero", data::Missing::zero},
+                                                 {"seasonal", data::Missing::seasonal},
+                                                 {"model", data::Missing::model},
                                                  {"error", data::Missing::error}},
                                                 "missing");
+            f.gaps_by_model = own.missing == data::Missing::model;
+            own.season = whole(season, "invalid_season", "season");
             own.context = whole(context, "invalid_context", "context");
             f.decoding.decode_block_size =
                 whole(decode_block_size, "invalid_block", "decode_block_size");
@@ -98,6 +103,7 @@ void bind_options(nb::module_& module) {
             f.guards.integer = integer;
             f.tails = choice<Tails>(
                 tails, {{"clamp", Tails::clamp}, {"exponential", Tails::exponential}}, "tails");
+            f.views = parse_views(views);
             if (reference) as_reference(f);
             own.value_offset = value_offset && !reference;
             own.covariates_by = choice<CovariatesBy>(covariates_by,
@@ -115,7 +121,7 @@ void bind_options(nb::module_& module) {
           "quantile_real_cap_k"_a = 0.0, "across_missing"_a = true, "input_scale"_a = 0.0,
           "clamp"_a = 4.0, "minimum"_a = nb::none(), "maximum"_a = nb::none(), "integer"_a = false,
           "as_reference"_a = false, "covariates_by"_a = "auto", "tails"_a = "clamp",
-          "value_offset"_a = true)
+          "value_offset"_a = true, "views"_a = "", "season"_a = 0)
       .def_prop_ro("horizon", [](const Options& own) { return own.forecast.horizon; });
 }
 

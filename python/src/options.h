@@ -21,6 +21,7 @@ namespace toto::python {
 struct Options {
   ForecastOptions forecast;
   data::Missing missing = data::Missing::ffill;
+  std::size_t season = 0;  // of Missing::seasonal; 0: none is known
   std::size_t context = 4096;
   CovariatesBy covariates_by = CovariatesBy::automatic;
   bool value_offset = true;

@@ -88,6 +88,7 @@ ForecastOptions options_of(const toto_forecast_options* options) {
   own.quantiles_from =
       choice(given.quantiles_from, QuantilesFrom::samples, "options.quantiles_from");
   own.tails = choice(given.tails, Tails::exponential, "options.tails");
+  if (given.views != nullptr) own.views = parse_views(given.views);
   own.align = choice(given.align, Align::trim, "options.align");
   own.keep_samples = given.keep_samples != 0;
   own.keep_parameters = given.keep_parameters != 0;

@@ -109,6 +109,21 @@ std::vector<std::string> forecast_notes(std::span<const TimeSeries> series,
                                   : fmt::format("{} had values {}, which were moved there",
                                                 steps(f.applied.bounded), bounds_of(guards));
   });
+  tell([](const TimeSeries&, const Forecast& f) {
+    return f.applied.filled == 0
+               ? std::string()
+               : fmt::format("{} in gaps hold what the model forecasts", steps(f.applied.filled));
+  });
+  tell([](const TimeSeries&, const Forecast& f) {
+    const std::string& left = f.applied.views_left_out;
+    return left.empty() ? std::string()
+                        : fmt::format("{} left out ({})", left,
+                                      left.starts_with("log") ? "log: a value is 0 or less"
+                                                              : "too few values there");
+  });
+  std::size_t passes = 1;
+  for (const Forecast& f : forecasts) passes = std::max(passes, f.applied.passes);
+  if (passes > 1) notes.push_back(fmt::format("{} passes of the model, averaged", passes));
   if (guards.integer) {
     notes.emplace_back("medians, quantiles and samples are rounded to whole numbers");
   }

@@ -44,9 +44,18 @@ void add_table_options(const Command& command, ForecastRequest& request) {
   using enum data::Missing;
   add_choice<data::Missing>(
       command, "--missing", csv.missing,
-      {{"ffill", ffill}, {"linear", linear}, {"zero", zero}, {"error", error}},
-      "What takes the place of a missing value: ffill (default), linear, "
-      "zero or error")
+      {{"ffill", ffill},
+       {"linear", linear},
+       {"zero", zero},
+       {"seasonal", seasonal},
+       {"model", model},
+       {"error", error}},
+      "What takes the place of a missing value: ffill (default), linear, zero, seasonal (long gaps "
+      "as a season before and after), model (gaps of 4 steps or more as the model forecasts them) "
+      "or error")
+      .group(group);
+  add_whole(command, "--season", csv.season, 1, 1'000'000, "invalid_season",
+            "Steps of a season, for --missing seasonal (default: by the interval)")
       .group(group);
 }
 
@@ -102,6 +111,7 @@ void add_numeric_options(const Command& command, ForecastRequest& request) {
                         "(independent, default), or together (coherent)");
   paths.group(group);
   add_seed_option(command, request.settings, group);
+  const Flag views = add_views_option(command, forecast.views);
   command
       .add_flag("--mean", forecast.mean_only,
                 "Only the mean: one trajectory of means fed back, nothing is drawn")
@@ -111,6 +121,7 @@ void add_numeric_options(const Command& command, ForecastRequest& request) {
       .excludes(aggregate)
       .excludes(from)
       .excludes(paths)
+      .excludes(views)
       .group(group);
   command
       .add_flag_function(
@@ -188,6 +199,7 @@ void add_result_options(const Command& command, ForecastRequest& request) {
   command
       .add_option("--output-samples", request.output_samples,
                   "Write the trajectories here, as CSV; - is standard output")
+      .excludes("--views")
       .excludes("--parameters")
       .excludes("--aggregate")
       .type_name("FILE")
@@ -305,6 +317,7 @@ void check(ForecastRequest& request) {
       request.forecast.levels = named ? std::vector<double>() : std::vector{0.5};
     add_levels(request.bands, request.forecast.levels);
   }
+  request.forecast.gaps_by_model = request.csv.missing == data::Missing::model;
   const bool asks = request.horizon.asks();
   if (!request.output_horizon.empty() && !asks) {
     throw Error(ExitStatus::usage, "missing_argument", "nothing is asked of the whole horizon",

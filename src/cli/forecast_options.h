@@ -51,6 +51,9 @@ struct ForecastRequest {
 /// What keeps forecasts within what is possible; likewise.
 void add_guard_options(const Command& command, Guards& guards);
 
+/// --views. The value lands in `views`, which must outlive the parsing.
+Flag add_views_option(const Command& command, Views& views);
+
 /// --tails. The value lands in `tails`, which must outlive the parsing.
 void add_tails_option(const Command& command, Tails& tails);
 /// Flags of Toto 2.0. The values land in `decoding`, which must outlive the parsing.

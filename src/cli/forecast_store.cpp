@@ -53,6 +53,8 @@ std::string describe(const LoadReport& model, const ForecastOptions& o) {
   text += fmt::format("{}|{}|{}|{}|{}|{}|{}|", o.decoding.quantile_real_cap_k, o.across_missing,
                       o.input_scale, o.guards.clamp, o.guards.min, o.guards.max, o.guards.integer);
   if (o.tails != Tails::clamp) text += "exponential tails|";
+  if (o.gaps_by_model) text += "gaps by model|";
+  if (o.views.any()) text += fmt::format("views {}|", to_text(o.views));
   for (const double level : o.levels) text += fmt::format("{},", level);
   return text;
 }
@@ -103,6 +105,9 @@ std::optional<Forecast> ForecastStore::find(const Series& series) const {
   for (std::size_t v = 0; v < series.variates; ++v) {
     out.applied.input_scale.push_back(join(found.subspan(kHead + v * kScaleParts, kScaleParts)));
   }
+  const Views taken = views_of(series, options_);
+  out.applied.passes = taken.passes();
+  out.applied.views_left_out = to_text(options_.views.without(taken));
   const auto row = [&](std::size_t first, std::size_t count) {
     const auto part = found.subspan(head + first * cells, count * cells);
     return std::vector<float>(part.begin(), part.end());

@@ -19,7 +19,9 @@ void interpolate(std::span<float> shown, float from, float to, std::size_t steps
 }  // namespace
 
 void fill_missing(std::span<float> values, std::span<const std::uint8_t> mask, Missing missing,
-                  const std::optional<Earlier>& earlier, float zero) {
+                  const std::optional<Earlier>& earlier, float zero, std::size_t season) {
+  const bool lines =
+      missing == Missing::linear || missing == Missing::seasonal || missing == Missing::model;
   std::optional<Earlier> last = earlier;  // seen from position i
   for (std::size_t i = 0; i < values.size();) {
     if (mask[i] != 0) {
@@ -34,13 +36,14 @@ void fill_missing(std::span<float> values, std::span<const std::uint8_t> mask, M
     const bool inside = last && end < values.size();
     if (missing == Missing::zero || (!last && end == values.size())) {
       std::ranges::fill(gap, zero);
-    } else if (missing == Missing::linear && inside) {
+    } else if (lines && inside) {
       interpolate(gap, last->value, values[end], gap.size() + last->steps);
     } else {
       std::ranges::fill(gap, last ? last->value : values[end]);
     }
     i = end;
   }
+  if (missing == Missing::seasonal) fill_seasonal(values, mask, season);
 }
 
 }  // namespace toto::data

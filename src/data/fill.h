@@ -18,7 +18,9 @@ struct Earlier {
 
 /// Fills every value whose mask is 0 (Missing::error: as ffill, the caller has objected). Zeros
 /// where nothing at all was observed; `zero` is what stands for 0.
+/// `season`: steps, of Missing::seasonal.
 void fill_missing(std::span<float> values, std::span<const std::uint8_t> mask, Missing missing,
-                  const std::optional<Earlier>& earlier = std::nullopt, float zero = 0.0F);
+                  const std::optional<Earlier>& earlier = std::nullopt, float zero = 0.0F,
+                  std::size_t season = 1);
 
 }  // namespace toto::data

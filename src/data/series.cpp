@@ -204,7 +204,8 @@ class Assembler {
       earlier = Earlier{value_in(row), context.begin - context.step_of(row)};
     }
     fill_missing(values, mask, options_.missing, earlier,
-                 offset == 0 ? 0.0F : static_cast<float>(-offset));
+                 offset == 0 ? 0.0F : static_cast<float>(-offset),
+                 options_.season != 0 ? options_.season : seasonal_steps(series.interval));
   }
 
   /// The first row of the group that the context has.

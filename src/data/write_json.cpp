@@ -72,6 +72,10 @@ void write_applied(TextWriter& out, const TimeSeries& series, const Applied& app
   out.raw(",\n     \"missing_end\": ").integer(applied.missing_end);
   out.raw(",\n     \"clamped_steps\": ").integer(applied.clamped);
   out.raw(",\n     \"bounded_steps\": ").integer(applied.bounded);
+  if (applied.filled > 0) out.raw(",\n     \"filled_by_model\": ").integer(applied.filled);
+  if (applied.passes == 1 && applied.views_left_out.empty()) return;
+  out.raw(",\n     \"passes\": ").integer(applied.passes);
+  out.raw(",\n     \"views_left_out\": ").json_string(applied.views_left_out);
 }
 
 void write_series(TextWriter& out, const TimeSeries& series, const Forecast& forecast) {

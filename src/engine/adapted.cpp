@@ -17,19 +17,6 @@ namespace {
 constexpr std::size_t kMaxSteps = 100'000;  // as the longest horizon
 constexpr int kExponent = 6;                // standard deviations come to [2^6, 2^7)
 
-/// Whether the arrays have the sizes that the series says. The engine refuses others.
-bool fits(const Series& s, std::size_t horizon) {
-  constexpr std::size_t kMaxVariates = 65'535, kMaxLength = 1U << 24;
-  if (s.variates > kMaxVariates || s.steps > kMaxLength) return false;
-  const std::size_t cells = s.variates * s.steps;
-  return cells > 0 && s.values.size() == cells && (s.mask.empty() || s.mask.size() == cells) &&
-         s.exogenous < s.variates &&
-         (s.groups.empty() || s.groups.size() == s.variates || s.groups.size() == cells) &&
-         (s.future_exogenous.empty() || s.future_exogenous.size() == s.exogenous * horizon) &&
-         (s.future_mask.empty() || s.future_mask.size() == s.future_exogenous.size()) &&
-         (s.value_offsets.empty() || s.value_offsets.size() == s.variates);
-}
-
 std::size_t known(const Series& s) { return s.future_exogenous.empty() ? 0 : s.exogenous; }
 
 /// Never infinite: what a mask hides may be as large as a float can be.
@@ -103,6 +90,18 @@ double power_of_two(const Spread& spread) {
 }
 
 }  // namespace
+
+bool fits(const Series& s, std::size_t horizon) {
+  constexpr std::size_t kMaxVariates = 65'535, kMaxLength = 1U << 24;
+  if (s.variates > kMaxVariates || s.steps > kMaxLength) return false;
+  const std::size_t cells = s.variates * s.steps;
+  return cells > 0 && s.values.size() == cells && (s.mask.empty() || s.mask.size() == cells) &&
+         s.exogenous < s.variates &&
+         (s.groups.empty() || s.groups.size() == s.variates || s.groups.size() == cells) &&
+         (s.future_exogenous.empty() || s.future_exogenous.size() == s.exogenous * horizon) &&
+         (s.future_mask.empty() || s.future_mask.size() == s.future_exogenous.size()) &&
+         (s.value_offsets.empty() || s.value_offsets.size() == s.variates);
+}
 
 std::size_t missing_end(const Series& s) {
   if (s.mask.empty()) return 0;

@@ -47,6 +47,9 @@ class AdaptedJobs {
   std::vector<ForecastJob> jobs_;
 };
 
+/// Whether the arrays have the sizes that the series says. The engine refuses others.
+bool fits(const Series& series, std::size_t horizon);
+
 /// Steps at the end of a series at which no variate that is forecast is observed. 0 where nothing
 /// at all is observed.
 std::size_t missing_end(const Series& series);

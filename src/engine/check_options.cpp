@@ -4,6 +4,7 @@
 
 #include "engine/forecast_jobs.h"
 #include "engine/guards.h"
+#include "engine/views.h"
 
 namespace toto {
 namespace {
@@ -30,6 +31,7 @@ void check_options(const ForecastOptions& options) {
                             options.levels.size()));
   }
   check_adaptation(options);
+  check_views(options);
   for (const double level : options.levels) {
     if (level > 0 && level < 1) continue;
     throw Error(ExitStatus::usage, "invalid_quantile",

@@ -177,7 +177,23 @@ std::unique_ptr<Forecaster::Impl> Forecaster::Impl::on_cpu(std::string_view why)
   return next;
 }
 
+/// Passes that fill gaps come first. They are not counted, but can be stopped too.
 void Forecaster::Impl::run(const Call& call, std::span<const ForecastJob> asked_for, Turn& turn) {
+  Lane& lane = *lanes[call.lane];
+  const Progress quiet = [&call](std::size_t, std::size_t) {
+    return call.progress == nullptr || !*call.progress || (*call.progress)(0, 1);
+  };
+  const std::span<const ForecastJob> whole =
+      lane.gaps.start(asked_for, [&](std::span<const ForecastJob> before) {
+        run_adapted({call.lane, before, &quiet, nullptr}, before, turn);
+      });
+  run_adapted(call, lane.views.start(net.backend(), whole), turn);
+  lane.views.finish(net.backend());
+  lane.gaps.finish();
+}
+
+void Forecaster::Impl::run_adapted(const Call& call, std::span<const ForecastJob> asked_for,
+                                   Turn& turn) {
   Lane& lane = *lanes[call.lane];
   const std::span<const ForecastJob> given = lane.adapted.start(net.backend(), asked_for);
   lane.writer.start(given, call.progress, lane.requests, call.handed_over);

@@ -13,8 +13,10 @@
 #include "engine/adapted.h"
 #include "engine/engine.h"
 #include "engine/forecast_writer.h"
+#include "engine/gaps.h"
 #include "engine/plan_cache.h"
 #include "engine/plan_table.h"
+#include "engine/views.h"
 #include "toto/forecast.hpp"
 
 namespace toto {
@@ -50,6 +52,8 @@ struct Forecaster::Impl {
     explicit Lane(Impl& of);
     Engine engine;
     ForecastWriter writer;
+    FilledJobs gaps;
+    ViewedJobs views;
     AdaptedJobs adapted;
     std::vector<SeriesRequest> requests;
     std::vector<Forecast> again;  // of check_deterministic
@@ -83,6 +87,7 @@ struct Forecaster::Impl {
  private:
   using Turn = std::unique_lock<std::mutex>;
   void run(const Call& call, std::span<const ForecastJob> jobs, Turn& turn);
+  void run_adapted(const Call& call, std::span<const ForecastJob> jobs, Turn& turn);
   void check_deterministic(const Call& call, Turn& turn);
   void remember_shape(const Call& call);
   void remember(double seconds);

@@ -143,9 +143,11 @@ float to_whole(float value, double offset) {
 
 void as_reference(ForecastOptions& options) {
   options.across_missing = false;
+  options.gaps_by_model = false;
   options.input_scale = 1;
   options.guards = Guards{};
   options.guards.clamp = 0;
+  options.views = {};
 }
 
 void check_adaptation(const ForecastOptions& options) {
@@ -237,6 +239,18 @@ void undo_scale(const ForecastJob& job, std::span<const double> scale) {
   }
 }
 
+void apply_bounds(const ForecastJob& job) {
+  const Guards& guards = job.options->guards;
+  Guard guard(job);
+  for (std::size_t v = 0; v < targets_of(job); ++v) {
+    const auto offsets = job.series->value_offsets;
+    const double offset = offsets.empty() ? 0 : offsets[v];
+    if (guards.integer) guard.round(v, offset);
+    const Bounds bounds = bounds_of(guards, offset);
+    if (bounds.any()) job.out->applied.bounded += guard.keep_within(v, 0, bounds);
+  }
+}
+
 void apply_guards(const ForecastJob& job, std::span<const double> lowest,
                   std::span<const double> highest) {
   const Guards& guards = job.options->guards;
@@ -252,10 +266,8 @@ void apply_guards(const ForecastJob& job, std::span<const double> lowest,
       out.applied.clamped +=
           guard.keep_within(v, out.exact_steps, {lowest[v] - room, highest[v] + room});
     }
-    if (guards.integer) guard.round(v, offset);
-    const Bounds bounds = bounds_of(guards, offset);
-    if (bounds.any()) out.applied.bounded += guard.keep_within(v, 0, bounds);
   }
+  apply_bounds(job);
 }
 
 }  // namespace toto

@@ -34,6 +34,9 @@ void keep_end(const Forecast& longer, std::size_t gap, const ForecastJob& job);
 /// Throws Error (70) nonfinite_forecast.
 void undo_scale(const ForecastJob& job, std::span<const double> scale);
 
+/// Whole numbers, and nothing beyond Guards::min and max.
+void apply_bounds(const ForecastJob& job);
+
 /// As Guards says. `lowest` and `highest` are [V], of what is observed of the context.
 void apply_guards(const ForecastJob& job, std::span<const double> lowest,
                   std::span<const double> highest);

@@ -61,6 +61,7 @@ SharedOptions read_options(const JsonField& options, const Limits& limits, Forec
   if (const auto tails = options.find("tails")) {
     forecast.tails = choice(*tails, "clamp", Tails::clamp, "exponential", Tails::exponential);
   }
+  if (const auto views = options.find("views")) forecast.views = parse_views(views->text());
   if (const auto timeout = options.find("timeout_ms")) {
     call.timeout_seconds = timeout->number(0.001, 86'400'000) / 1000;
   }

@@ -31,11 +31,15 @@ enum class Layout {
 
 /// What takes the place of a missing value. The mask says 0 there whatever is filled in.
 enum class Missing {
-  ffill,   ///< the last observed value, even one older than the context; before the first one,
-           ///< the first observed value
-  linear,  ///< the straight line between the observed values around a gap; as ffill at the ends
-  zero,    ///< 0
-  error,   ///< missing_value for the series
+  ffill,     ///< the last observed value, even one older than the context; before the first one,
+             ///< the first observed value
+  linear,    ///< the straight line between the observed values around a gap; as ffill at the ends
+  zero,      ///< 0
+  error,     ///< missing_value for the series
+  seasonal,  ///< gaps of a quarter of a season or more: what was observed a season before and
+             ///< after, moved so that it joins what is around the gap; shorter ones, and where
+             ///< there is no season: as linear
+  model,  ///< as linear; ForecastOptions::gaps_by_model is to fill gaps of 4 steps or more anew
 };
 
 /// What becomes of rows that have one time and different values. Rows that are the same in every
@@ -58,6 +62,8 @@ struct CsvOptions {
                                         ///< unless `values` says so. Need not be in this table
   bool joint = false;  ///< the value columns are variates of one series, not series of their own
   Missing missing = Missing::ffill;
+  std::size_t season = 0;  ///< steps, for Missing::seasonal and model; 0: by the interval
+                           ///< (seasonal_steps), 1: none
   Duplicates duplicates = Duplicates::error;
   std::string date_format;  ///< as strftime has it (with %q for quarters), or dmy, mdy or ymd
   std::string timezone;     ///< of times written without a zone, as in the tz database; empty: UTC
@@ -325,6 +331,12 @@ std::string format_time(std::int64_t time, const TimeStyle& style);
 
 /// For people: "15 minutes", "business days", "3 months, at their end", "irregular (median 4 s)".
 std::string describe(const Interval& interval);
+/// Steps of a season by interval: 5 business days, 7 days, 52 weeks, a year of months, a day of
+/// shorter steps. 1: there is none.
+std::size_t seasonal_steps(const Interval& interval);
+/// Missing::seasonal of one variate, whose gaps are filled as Missing::linear does. `season`:
+/// steps; below 2 nothing is done.
+void fill_seasonal(std::span<float> values, std::span<const std::uint8_t> mask, std::size_t season);
 /// For people: "YYYY-MM-DD", "epoch in milliseconds", "%d/%m/%Y".
 std::string describe(const TimeStyle& style);
 

@@ -37,7 +37,8 @@ Estimate RequestCost::of(const Request& request, bool bytes) const {
   take_into(batch, item, asked, batch.exact ? net_.exact_steps(item.horizon) : 0);
   batch.items = {&item, 1};
   Estimate estimate;
-  estimate.cost = static_cast<double>(program_->tokens(item, batch));
+  const auto passes = static_cast<std::int64_t>(request.options.views.passes());
+  estimate.cost = static_cast<double>(passes * program_->tokens(item, batch));
   if (!bytes) return estimate;
   ProgramKey key;
   key.plan = program_->need(batch);

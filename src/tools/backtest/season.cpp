@@ -10,20 +10,8 @@
 namespace toto::backtest {
 
 std::size_t season_of(const data::Interval& interval) {
-  using Unit = data::Interval::Unit;
-  if (!interval.regular) return 1;
-  if (interval.unit == Unit::business_day) return 5;
-  if (interval.unit == Unit::month) {
-    return interval.count > 0 && interval.count < 12 && 12 % interval.count == 0
-               ? static_cast<std::size_t>(12 / interval.count)
-               : 1;
-  }
-  if (interval.unit != Unit::milliseconds) return 1;
-  if (interval.count == data::kDayMs) return 7;
-  if (interval.count == 7 * data::kDayMs) return 52;
-  if (interval.count > data::kDayMs || data::kDayMs % interval.count != 0) return 1;
-  constexpr std::int64_t kMax = 1440;
-  return static_cast<std::size_t>(std::min(kMax, data::kDayMs / interval.count));
+  constexpr std::size_t kMax = 1440;
+  return std::min(kMax, data::seasonal_steps(interval));
 }
 
 namespace {

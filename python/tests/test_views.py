@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views, and gaps that are filled by a season or by the model."""
+
+import numpy as np
+import pytest
+
+import toto_cpp
+
+
+@pytest.fixture(scope="module")
+def model():
+    with toto_cpp.load() as loaded:
+        yield loaded
+
+
+HOURS = 20 + 3 * np.sin(np.arange(192) * 2 * np.pi / 24)
+
+
+def test_views_are_averages_of_quantiles(model):
+    plain = model.forecast(HOURS, 12)
+    flipped = model.forecast(-HOURS, 12)
+    both = model.forecast(HOURS, 12, views="flip")
+    expected = (plain.quantiles.astype(float) - flipped.quantiles.astype(float)[::-1]) / 2
+    np.testing.assert_array_equal(both.quantiles, expected.astype(np.float32))
+
+
+def test_views_have_no_samples(model):
+    for options in ({"samples": True}, {"parameters": True}, {"mean_only": True}):
+        with pytest.raises(toto_cpp.TotoError) as caught:
+            model.forecast(HOURS, 12, views="flip", **options)
+        assert caught.value.code == "invalid_views"
+
+
+def test_gaps(model):
+    lost = HOURS.copy()
+    lost[100:112] = np.nan
+    whole = model.forecast(HOURS, 12).median
+    error = {
+        how: np.abs(model.forecast(lost, 12, missing=how, season=24).median - whole).sum()
+        for how in ("linear", "seasonal", "model")
+    }
+    assert error["seasonal"] < 1e-2
+    assert error["model"] < error["linear"]
+    with pytest.raises(toto_cpp.TotoError) as caught:
+        model.forecast(lost, 12, missing="seasonal")
+    assert caught.value.code == "invalid_season"

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/views.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backend/share_out.h"
+#include "engine/adapted.h"
+#include "engine/guards.h"
+
+namespace toto {
+namespace {
+
+/// The mean of a log view is that of so many quantiles, in the middle of as many equal parts of the
+/// probability: the exponential of a Student-T has no mean.
+constexpr std::size_t kMeanParts = 10;
+
+double mean_level(std::size_t i) {
+  return (static_cast<double>(i) + 0.5) / static_cast<double>(kMeanParts);
+}
+
+std::size_t targets_of(const Series& s) {
+  return s.variates - (s.future_exogenous.empty() ? 0 : s.exogenous);
+}
+
+double offset_of(const Series& s, std::size_t v) {
+  return s.value_offsets.empty() ? 0.0 : s.value_offsets[v];
+}
+
+/// The level that is as far from 1 as `level` is from 0. One of `levels` where rounding alone tells
+/// them apart, so that symmetric levels are mirrored onto themselves.
+double mirror(double level, std::span<const double> levels) {
+  constexpr double kSame = 1e-12;
+  const double other =
+      std::clamp(1 - level, std::numeric_limits<double>::min(), std::nextafter(1.0, 0.0));
+  for (const double one : levels) {
+    if (std::abs(one - other) < kSame) return one;
+  }
+  return other;
+}
+
+/// Row `level` of the quantiles of a forecast.
+std::span<const float> row_of(const Forecast& f, double level) {
+  const auto at = std::ranges::lower_bound(f.levels, level);
+  const std::size_t cells = f.variates * f.horizon;
+  return std::span(f.quantiles)
+      .subspan(static_cast<std::size_t>(at - f.levels.begin()) * cells, cells);
+}
+
+}  // namespace
+
+void ViewedJobs::flip(View& view) {
+  const Series& s = *view.given->series;
+  const std::size_t targets = targets_of(s);
+  view.values.assign(s.values.begin(), s.values.end());
+  for (std::size_t i = 0; i < targets * s.steps; ++i) view.values[i] = -view.values[i];
+  view.series.values = view.values;
+  if (!s.value_offsets.empty()) {
+    view.offsets.assign(s.value_offsets.begin(), s.value_offsets.end());
+    for (std::size_t v = 0; v < targets; ++v) view.offsets[v] = -view.offsets[v];
+    view.series.value_offsets = view.offsets;
+  }
+  const std::vector<double>& levels = view.given->options->levels;
+  view.options.levels.clear();
+  for (const double level : levels) view.options.levels.push_back(mirror(level, levels));
+}
+
+/// What is filled in and has no logarithm repeats the one before it.
+void ViewedJobs::take_log(View& view) {
+  const Series& s = *view.given->series;
+  const std::size_t targets = targets_of(s);
+  view.values.assign(s.values.begin(), s.values.end());
+  view.lowest.assign(targets, 0);
+  view.highest.assign(targets, 0);
+  for (std::size_t v = 0; v < targets; ++v) {
+    const double offset = offset_of(s, v);
+    const auto observed = [&](std::size_t t) {
+      return s.mask.empty() || s.mask[v * s.steps + t] != 0;
+    };
+    std::size_t first = 0;
+    while (first + 1 < s.steps && !observed(first)) ++first;
+    double last = std::log(offset + double{s.values[v * s.steps + first]});
+    double low = std::numeric_limits<double>::infinity();
+    double high = -low;
+    for (std::size_t t = 0; t < s.steps; ++t) {
+      const double value = s.values[v * s.steps + t];
+      if (offset + value > 0) last = std::log(offset + value);
+      view.values[v * s.steps + t] = static_cast<float>(last);
+      if (!observed(t)) continue;
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+    view.lowest[v] = low;
+    view.highest[v] = high;
+  }
+  view.series.values = view.values;
+  if (!s.value_offsets.empty()) {
+    view.offsets.assign(s.value_offsets.begin(), s.value_offsets.end());
+    std::fill_n(view.offsets.begin(), targets, 0.0);
+    view.series.value_offsets = view.offsets;
+  }
+  ForecastOptions& options = view.options;
+  options.guards.clamp = 0;  // of values, not of their logarithms
+  for (std::size_t i = 0; options.select.mean && i < kMeanParts; ++i) {
+    options.levels.push_back(mean_level(i));
+  }
+  options.select.mean = options.select.std = false;
+}
+
+/// The last part of what there is up to the last observation, and what is missing after it.
+void ViewedJobs::shorten(View& view) {
+  const Series& s = *view.given->series;
+  const std::size_t gap = view.options.across_missing ? missing_end(s) : 0;
+  const std::size_t steps = (s.steps - gap + view.part - 1) / view.part + gap;
+  const auto cut = [&](const auto& from, auto& to, auto& shown) {
+    to.clear();
+    for (std::size_t v = 0; v < s.variates; ++v) {
+      const auto row = from.subspan((v + 1) * s.steps - steps, steps);
+      to.insert(to.end(), row.begin(), row.end());
+    }
+    shown = to;
+  };
+  cut(s.values, view.values, view.series.values);
+  if (!s.mask.empty()) cut(s.mask, view.mask, view.series.mask);
+  if (s.groups.size() > s.variates) cut(s.groups, view.groups, view.series.groups);
+  view.series.steps = steps;
+}
+
+void ViewedJobs::make(View& view) {
+  const ForecastOptions& asked = *view.given->options;
+  view.series = *view.given->series;
+  view.options = asked;
+  view.options.views = {};
+  view.options.progress = {};
+  view.options.guards = {};  // bounds are of the average
+  view.options.guards.clamp = asked.guards.clamp;
+  switch (view.kind) {
+    case Kind::plain:
+      break;
+    case Kind::flip:
+      return flip(view);
+    case Kind::log:
+      return take_log(view);
+    case Kind::shorter:
+      return shorten(view);
+  }
+}
+
+void ViewedJobs::add(Viewed& viewed, Kind kind, std::size_t part) {
+  if (used_ == views_.size()) views_.emplace_back();
+  View& view = views_[used_++];
+  view.kind = kind;
+  view.part = part;
+  view.given = viewed.given;
+  ++viewed.count;
+}
+
+std::span<const ForecastJob> ViewedJobs::start(const Backend& backend,
+                                               std::span<const ForecastJob> jobs) {
+  used_ = 0;
+  viewed_.clear();
+  const auto has_views = [](const ForecastJob& job) { return job.options->views.any(); };
+  if (std::ranges::none_of(jobs, has_views)) return jobs;
+  for (const ForecastJob& job : jobs) {
+    Viewed viewed{&job, used_, 0, {}};
+    if (has_views(job)) viewed.taken = views_of(*job.series, *job.options);
+    // What the engine refuses, and what has no view left, is one pass as well.
+    if (has_views(job)) add(viewed, Kind::plain);
+    if (viewed.taken.flip) add(viewed, Kind::flip);
+    if (viewed.taken.log) add(viewed, Kind::log);
+    for (const std::size_t part : viewed.taken.shorter) add(viewed, Kind::shorter, part);
+    viewed_.push_back(std::move(viewed));
+  }
+  share_out(backend, used_, [&](std::size_t i) { make(views_[i]); });
+  jobs_.clear();
+  for (const Viewed& viewed : viewed_) {
+    if (viewed.count == 0) jobs_.push_back(*viewed.given);
+    for (std::size_t i = 0; i < viewed.count; ++i) {
+      View& view = views_[viewed.first + i];
+      jobs_.push_back({&view.series, &view.options, &view.out, {}});
+    }
+  }
+  return jobs_;
+}
+
+/// Into the units of the series; statistics in the places that the options of the job ask for.
+void ViewedJobs::bring_back(View& view) {
+  if (view.kind != Kind::log) return;
+  const Series& s = *view.given->series;
+  Forecast& f = view.out;
+  const std::size_t cells = f.variates * f.horizon;
+  constexpr double kMost = std::numeric_limits<float>::max();
+  for (std::size_t v = 0; v < targets_of(s); ++v) {
+    const double offset = offset_of(s, v);
+    const double clamp = view.given->options->guards.clamp;
+    const double range = view.lowest[v] == view.highest[v] ? std::abs(offset + view.lowest[v])
+                                                           : view.highest[v] - view.lowest[v];
+    const double most = clamp > 0 ? view.highest[v] + clamp * range : kMost;
+    const auto back = [&](float value) {
+      return static_cast<float>(std::min(std::exp(double{value}) - offset, most));
+    };
+    for (std::size_t t = v * f.horizon; t < (v + 1) * f.horizon; ++t) {
+      if (!f.median.empty()) f.median[t] = back(f.median[t]);
+      for (std::size_t l = 0; l < f.levels.size(); ++l) {
+        f.quantiles[l * cells + t] = back(f.quantiles[l * cells + t]);
+      }
+    }
+  }
+  if (!view.given->options->select.mean) return;
+  f.mean.assign(cells, 0.0F);
+  for (std::size_t cell = 0; cell < cells; ++cell) {
+    double sum = 0;
+    for (std::size_t i = 0; i < kMeanParts; ++i) sum += double{row_of(f, mean_level(i))[cell]};
+    f.mean[cell] = static_cast<float>(sum / static_cast<double>(kMeanParts));
+  }
+}
+
+void ViewedJobs::average(const Viewed& viewed) const {
+  const ForecastJob& job = *viewed.given;
+  const ForecastOptions& options = *job.options;
+  const std::span<const View> views = std::span(views_).subspan(viewed.first, viewed.count);
+  const Forecast& plain = views.front().out;
+  Forecast& out = *job.out;
+  out.id.assign(plain.id);
+  out.variates = plain.variates;
+  out.horizon = plain.horizon;
+  out.exact_steps = plain.exact_steps;
+  out.num_samples = plain.num_samples;
+  out.levels.assign(plain.levels.begin(), plain.levels.end());
+  const bool own = job.array.empty();
+  const std::size_t cells = plain.variates * plain.horizon;
+  out.mean.assign(own ? plain.mean.size() : 0, 0.0F);
+  out.median.assign(own ? plain.median.size() : 0, 0.0F);
+  out.std.assign(own ? plain.std.size() : 0, 0.0F);
+  out.quantiles.assign(own ? plain.quantiles.size() : 0, 0.0F);
+  out.samples.clear();
+  out.parameters = {};
+  const StatisticsTarget to = ForecastWriter::target_of(job);
+  const std::size_t targets = targets_of(*job.series);
+  const auto put = [&](float* at, bool mirrored, const auto& row_in) {
+    for (std::size_t cell = 0; at != nullptr && cell < cells; ++cell) {
+      const std::size_t v = cell / plain.horizon;
+      double sum = 0;
+      double count = 0;
+      for (const View& view : views) {
+        const std::span<const float> row = row_in(view);
+        if (row.empty()) continue;
+        const bool minus = mirrored && view.kind == Kind::flip && v < targets;
+        sum += minus ? -double{row[cell]} : double{row[cell]};
+        ++count;
+      }
+      at[v * to.variate + cell % plain.horizon] = static_cast<float>(sum / count);
+    }
+  };
+  put(to.mean, true, [](const View& v) { return std::span<const float>(v.out.mean); });
+  put(to.median, true, [](const View& v) { return std::span<const float>(v.out.median); });
+  put(to.std, false, [](const View& v) { return std::span<const float>(v.out.std); });
+  for (std::size_t l = 0; l < to.levels; ++l) {
+    const double level = out.levels[l];
+    const double other = mirror(level, options.levels);
+    put(to.quantiles + l * to.level, true,
+        [&](const View& v) { return row_of(v.out, v.kind == Kind::flip ? other : level); });
+  }
+  Applied& applied = out.applied;
+  applied = plain.applied;
+  for (const View& view : views) {
+    applied.clamped = std::max(applied.clamped, view.out.applied.clamped);
+  }
+  applied.passes = views.size();
+  applied.views_left_out = to_text(options.views.without(viewed.taken));
+  apply_bounds(job);
+}
+
+void ViewedJobs::finish(const Backend& backend) {
+  share_out(backend, used_, [&](std::size_t i) { bring_back(views_[i]); });
+  share_out(backend, viewed_.size(), [&](std::size_t i) {
+    if (viewed_[i].count > 0) average(viewed_[i]);
+  });
+}
+
+}  // namespace toto
