@@ -100,6 +100,7 @@ void add_forecast_choices(const Command& command, BacktestRequest& request) {
       .group(group);
   add_seed_option(command, request.settings, group);
   add_guard_options(command, request.options.guards);
+  add_views_option(command, request.options.views);
   add_tails_option(command, request.options.tails);
   add_decoding_options(command, request.options.decoding);
 }

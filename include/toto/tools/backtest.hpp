@@ -110,6 +110,8 @@ struct Parameters {
   double input_scale = 0;  ///< what the model is shown is multiplied by this, and forecasts divided
                            ///< by it; 0: automatic, as ForecastOptions::input_scale
   std::string aggregate = "median";  ///< the point forecast, see parse_aggregate()
+  double width_below = 1;  ///< the distance of quantiles below the median from it is multiplied by
+  double width_above = 1;  ///< this, and that of those above it by this; tune() finds them
 
   friend bool operator==(const Parameters&, const Parameters&) = default;
 };
@@ -134,6 +136,7 @@ struct Options {
   bool covariates = true;      ///< take the effect of known covariates out (toto/tools/regress.hpp)
   BlockDecoding decoding;      ///< of Toto 2.0
   Tails tails = Tails::clamp;  ///< of Toto 2.0
+  Views views;                 ///< averaged with the series itself; Transform::none alone
   Guards guards;          ///< of the values; with a transform `clamp` is of what the model is shown
   std::string cache_dir;  ///< predictions on disk; empty: none
   std::size_t scale_probe = 64;  ///< contexts forecast once more at input scale 1
@@ -378,6 +381,10 @@ struct Tuned {
   double default_validation_mase = 0;  ///< of options.parameters
   double test_mase = 0, default_test_mase = 0, last_value_test_mase = 0;
   double best_test_mase = 0;
+  /// Of the 80 % band of what was chosen on the test windows, as the model gives it and with the
+  /// widths of `chosen`, which are those that were right on the validation windows (docs/cli.md).
+  double test_coverage_as_is = 0, test_coverage = 0;
+  double test_loss_as_is = 0, test_loss = 0;  ///< mean pinball loss over the levels, scaled as MASE
   /// How often luck alone would give the best of so many candidates such a lead over the defaults
   /// (White's Reality Check on the validation windows). NaN: too few windows to say; 1: none leads.
   double p_luck = 0;
@@ -398,8 +405,10 @@ struct Tuning {
 /// Chooses parameters for each symbol: those with the least MASE over all targets of its validation
 /// windows, if their lead over the defaults (options.parameters) is more than luck, else the
 /// defaults. The last windows are test windows; nothing is chosen by them. `options.windows` is not
-/// looked at. A symbol without returns (prices of 0 and below) is offered `none` alone. Throws as
-/// run() does, (2) no_candidates, and (65) no_windows where no symbol has enough bars.
+/// looked at. The widths of the bands of what is written are those that would have been right on
+/// the validation windows. A symbol without returns (prices of 0 and below) is offered `none`
+/// alone. Throws as run() does, (2) no_candidates, and (65) no_windows where no symbol has enough
+/// bars.
 Tuning tune(const Market& market, Forecaster& forecaster, const Options& options,
             const Candidates& candidates);
 

@@ -30,7 +30,24 @@ void check(const Options& options, const Parameters& parameters) {
     refuse("invalid_input_scale", "expected an input scale from 1e-12 to 1e12");
   }
   check_guards(options.guards);
+  check_views(options.views, parameters);
   (void)parse_aggregate(parameters.aggregate);
+}
+
+void check_views(const Views& views, const Parameters& parameters) {
+  if (!views.any()) return;
+  const auto refuse = [](std::string_view what, std::string_view remedy) {
+    throw Error(ExitStatus::usage, "invalid_views", what, "views", remedy);
+  };
+  if (parameters.transform != Transform::none) {
+    refuse("moves are added up along trajectories, which averages of views have not",
+           "leave the transform or the views out");
+  }
+  const auto trimmed = [](const Aggregate& one) { return one.kind == Aggregate::Kind::trimmed; };
+  if (std::ranges::any_of(parse_aggregates(parameters.aggregate), trimmed)) {
+    refuse("a trimmed mean is one of the model's mixture, which averages of views have not",
+           "another aggregate, such as median");
+  }
 }
 
 void check_guards(const Guards& guards) {

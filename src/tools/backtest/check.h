@@ -16,6 +16,9 @@ inline constexpr double kMaxInputScale = 1e12;
 /// invalid_guard, unknown_aggregate, invalid_aggregate.
 void check(const Options& options, const Parameters& parameters);
 
+/// Throws Error (2) invalid_views: views, and parameters that need trajectories or the mixture.
+void check_views(const Views& views, const Parameters& parameters);
+
 /// Throws Error (2) invalid_guard.
 void check_guards(const Guards& guards);
 

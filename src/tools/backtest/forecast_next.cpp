@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "engine/adapted.h"
 #include "models/model_impl.h"
+#include "tools/backtest/band_width.h"
 #include "tools/backtest/check.h"
 #include "tools/backtest/read_forecast.h"
 #include "tools/backtest/transform.h"
@@ -77,6 +78,7 @@ Forecast in_users_units(const Forecast& raw, const Call& call, const Parameters&
   const Wanted& wanted = call.wanted;
   std::vector<float> read =
       read_forecast(raw, parameters, wanted, call.shown.bases, patch, call.shown.offsets);
+  stretch(read, wanted, wanted.points.size() - 1, parameters);  // the median is the last point
   require_finite(read, "series " + quote(raw.id));
   Forecast out;
   out.applied = raw.applied;
@@ -110,6 +112,7 @@ std::vector<Forecast> forecast_next(Forecaster& forecaster,
                                     std::span<const Parameters> parameters,
                                     const ForecastOptions& asked) {
   check_guards(asked.guards);
+  for (const Parameters& one : parameters) check_views(asked.views, one);
   const std::size_t patch = static_cast<std::size_t>(forecaster.model().impl().net->patch());
   std::vector<Call> calls(series.size());
   std::vector<Series> views(series.size());
@@ -123,6 +126,7 @@ std::vector<Forecast> forecast_next(Forecaster& forecaster,
     options[i].tails = asked.tails;
     options[i].align = asked.align;
     options[i].guards.clamp = asked.guards.clamp;
+    take_views(options[i], asked.views);
     options[i].progress = asked.progress;
     views[i].id = series[i].id;
     views[i].variates = series[i].variates.size();
@@ -130,7 +134,9 @@ std::vector<Forecast> forecast_next(Forecaster& forecaster,
     views[i].values = calls[i].shown.values;
     views[i].mask = calls[i].shown.mask;
     views[i].value_offsets = calls[i].shown.shown_offsets;
-    if (options[i].across_missing && missing_end(views[i]) > 0) options[i].keep_samples = true;
+    if (options[i].across_missing && missing_end(views[i]) > 0 && !asked.views.any()) {
+      options[i].keep_samples = true;
+    }
   }
   std::vector<Forecast> raw(series.size());
   forecaster.forecast(views, options, raw);

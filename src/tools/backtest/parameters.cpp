@@ -54,6 +54,17 @@ class Reader {
     return found->get<std::size_t>();
   }
 
+  /// 1 in files that were written before there were widths.
+  double width(const std::string& name, const nlohmann::json& value, const char* key) const {
+    const auto found = value.find(key);
+    if (found == value.end()) return 1;
+    constexpr double kMost = 1000;
+    if (!found->is_number() || !(found->get<double>() >= 0 && found->get<double>() <= kMost)) {
+      refuse(fmt::format("{}: expected a number from 0 to {} for {}", quote(name), kMost, key));
+    }
+    return found->get<double>();
+  }
+
   Parameters one(const std::string& name, const nlohmann::json& value) const {
     if (!value.is_object()) refuse(fmt::format("{}: expected an object", quote(name)));
     Parameters p;
@@ -78,6 +89,8 @@ class Reader {
                       quote(name)));
     }
     p.input_scale = automatic ? 0 : scale->get<double>();
+    p.width_below = width(name, value, "width_below");
+    p.width_above = width(name, value, "width_above");
     const auto aggregate = value.find("aggregate");
     if (aggregate == value.end() || !aggregate->is_string()) {
       refuse(fmt::format("{}: expected a word for aggregate", quote(name)));

@@ -12,6 +12,7 @@
 #include "core/sha256.h"
 #include "engine/adapted.h"
 #include "models/model_impl.h"
+#include "tools/backtest/band_width.h"
 #include "tools/backtest/covariates.h"
 #include "tools/backtest/read_forecast.h"
 #include "tools/backtest/transform.h"
@@ -39,7 +40,8 @@ double seconds_now() {
 
 bool less(const Parameters& a, const Parameters& b) {
   const auto all = [](const Parameters& p) {
-    return std::tie(p.context, p.samples, p.transform, p.input_scale, p.aggregate);
+    return std::tie(p.context, p.samples, p.transform, p.input_scale, p.aggregate, p.width_below,
+                    p.width_above);
   };
   return all(a) < all(b);
 }
@@ -81,6 +83,7 @@ Predictor::Predictor(Forecaster& forecaster, const Options& options)
                         d.scaler_fallback_min_obs, d.quantile_real_cap_k);
   }
   if (options.tails != Tails::clamp) run_ += "|exponential tails";
+  if (options.views.any()) run_ += "|views " + to_text(options.views);
   if (const Guards& g = options.guards; g != Guards{}) {
     run_ += fmt::format("|guards|{}|{}|{}|{}", g.clamp, g.min, g.max, g.integer);
   }
@@ -112,6 +115,9 @@ std::string Predictor::key_of(const Parameters& parameters, const Request& reque
   hash.update(run_);
   hash.update(fmt::format("|{}|{}|{}|{}|{}|{}|", parameters.samples, word(parameters.transform),
                           parameters.input_scale, parameters.aggregate, request.steps, variates));
+  if (parameters.width_below != 1 || parameters.width_above != 1) {
+    hash.update(fmt::format("widths {}|{}|", parameters.width_below, parameters.width_above));
+  }
   hash.update(id);
   return hash.hex();
 }
@@ -224,7 +230,8 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
   options.decoding = options_.decoding;
   options.tails = options_.tails;
   options.guards.clamp = options_.guards.clamp;
-  if (options.across_missing &&
+  take_views(options, options_.views);
+  if (options.across_missing && !options.views.any() &&
       std::ranges::any_of(batch.series, [](const Series& s) { return missing_end(s) > 0; })) {
     options.keep_samples = true;  // fewer steps are exact
   }
@@ -258,6 +265,7 @@ void Predictor::run_batch(std::span<const Symbol> symbols, const Parameters& par
     for (std::size_t v = 0; v < batch.effects[i].size(); ++v) {
       put_back(batch.effects[i][v], wanted.points.size(), std::span(to).subspan(v * size, size));
     }
+    stretch(to, wanted, wanted.points.size() + 1 + kLevels / 2, parameters);
     statistics_.bounded += keep_bounds(to, wanted, options_.guards, offsets);
     note_applied(forecasts[i].applied);
     const bool finite = std::ranges::all_of(to, [](float x) { return std::isfinite(x); });

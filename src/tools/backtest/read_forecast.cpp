@@ -107,6 +107,11 @@ ForecastOptions forecast_options(const Parameters& parameters, const Wanted& wan
   return options;
 }
 
+void take_views(ForecastOptions& options, const Views& views) {
+  options.views = views;
+  if (views.any()) options.keep_samples = false;
+}
+
 std::size_t keep_bounds(std::span<float> read, const Wanted& wanted, const Guards& guards,
                         std::span<const double> offsets) {
   if (!bounds_of(guards).any() && !guards.integer) return 0;
@@ -133,7 +138,8 @@ std::vector<float> read_forecast(const Forecast& forecast, const Parameters& par
                                  std::size_t patch, std::span<const double> offsets) {
   const std::size_t steps = forecast.horizon;
   const std::size_t exact =
-      forecast.applied.missing_end == 0
+      forecast.samples.empty() ? steps  // averages of views have no trajectories
+      : forecast.applied.missing_end == 0
           ? exact_steps(parameters, steps, patch)
           : std::min(exact_steps(parameters, steps, patch), forecast.exact_steps);
   const double scale = input_scale(parameters);

@@ -30,6 +30,9 @@ bool needs_trajectories(const Parameters& parameters, std::size_t steps, std::si
 ForecastOptions forecast_options(const Parameters& parameters, const Wanted& wanted,
                                  std::size_t steps, std::size_t patch);
 
+/// Averages with views have no trajectories: every step is read from its statistics.
+void take_views(ForecastOptions& options, const Views& views);
+
 /// Keeps what was read, [cells][wanted.size()], within min and max, and rounds all but the mean to
 /// whole numbers where the guards say so. The number of cells where a value was beyond a bound.
 /// `read` has one variate after the other, of differences from `offsets` [V]; empty: from 0.

@@ -8,6 +8,7 @@
 
 #include "core/json.h"
 #include "models/model_impl.h"
+#include "tools/backtest/band_width.h"
 #include "tools/backtest/baselines.h"
 #include "tools/backtest/check.h"
 #include "tools/backtest/describe.h"
@@ -57,7 +58,7 @@ class Tuner {
     }
     if (symbols_.empty()) fail_no_windows(tuning_.errors);
     best_.resize(symbols_.size());
-    calls_ = symbols_.size() * (3 + candidates_.contexts.size() * candidates_.samples.size() *
+    calls_ = symbols_.size() * (5 + candidates_.contexts.size() * candidates_.samples.size() *
                                         candidates_.transforms.size());
     for (std::size_t s = 0; s < symbols_.size(); ++s) start(s);
     for (const std::size_t context : candidates_.contexts) {
@@ -156,9 +157,11 @@ class Tuner {
     }
   };
 
-  /// Of each aggregate of the parameters, and of the last value after them.
-  std::vector<Errors> errors(std::size_t s, const Parameters& parameters,
-                             const std::vector<Window>& windows) {
+  /// Calls take(window, row, actual, last, scale) for every bar that is observed and has a scale:
+  /// the row is what the parameters want of it.
+  template <typename Take>
+  void each_bar(std::size_t s, const Parameters& parameters, const std::vector<Window>& windows,
+                const Take& take) {
     const Symbol& symbol = *symbols_[s];
     const std::size_t season = options_.season != 0 ? options_.season : season_of(symbol);
     std::vector<Request> requests;
@@ -170,7 +173,6 @@ class Tuner {
     const auto answers = predictor_.predict({&symbol, 1}, std::span(&parameters, 1), requests);
     ++calls_done_;
     const Wanted wanted = wanted_of(parameters);
-    std::vector<Errors> all(wanted.points.size() + 1, Errors(windows.size()));
     const std::size_t variates = variates_of(symbol, options_);
     const std::size_t each = requests.size() / windows.size();
     for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -188,15 +190,59 @@ class Tuner {
         for (std::size_t h = 0; h < request.steps; ++h, from += wanted.size()) {
           const std::size_t bar = request.last + 1 + h;
           if (!(scale > 0) || mask[bar] == 0) continue;
-          const auto scaled = [&](float said) {
-            return std::abs(static_cast<double>(said) - static_cast<double>(values[bar])) / scale;
-          };
-          for (std::size_t a = 0; a + 1 < all.size(); ++a) all[a].add(i / each, scaled(from[a]));
-          all.back().add(i / each, scaled(values[request.last]));
+          take(i / each, std::span(from, wanted.size()), double{values[bar]},
+               double{values[request.last]}, scale);
         }
       }
     }
+  }
+
+  /// Of each aggregate of the parameters, and of the last value after them.
+  std::vector<Errors> errors(std::size_t s, const Parameters& parameters,
+                             const std::vector<Window>& windows) {
+    const std::size_t points = wanted_of(parameters).points.size();
+    std::vector<Errors> all(points + 1, Errors(windows.size()));
+    each_bar(s, parameters, windows,
+             [&](std::size_t window, std::span<const float> row, double actual, double last,
+                 double scale) {
+               for (std::size_t a = 0; a < points; ++a) {
+                 all[a].add(window, std::abs(double{row[a]} - actual) / scale);
+               }
+               all[points].add(window, std::abs(last - actual) / scale);
+             });
     return all;
+  }
+
+  /// The widths that would have been right on the validation windows, and what they do to later
+  /// ones.
+  void find_band_widths(std::size_t s, Tuned& tuned) {
+    std::vector<BandCell> cells;
+    const Wanted wanted = wanted_of(tuned.chosen);
+    const std::size_t first = wanted.points.size() + 1;
+    each_bar(s, tuned.chosen, windows_[s].validation,
+             [&](std::size_t window, std::span<const float> row, double actual, double, double) {
+               cells.push_back(band_cell(row.subspan(first), actual, window));
+             });
+    std::ranges::stable_sort(cells, {}, &BandCell::window);  // targets may come one after another
+    const std::size_t stride = options_.stride == 0 ? options_.horizon : options_.stride;
+    const Widths widths = find_widths(cells, {options_.horizon, stride});
+    BandScore as_is, with;
+    Parameters stretched = tuned.chosen;
+    stretched.width_below = widths.below;
+    stretched.width_above = widths.above;
+    std::vector<float> own;
+    each_bar(s, tuned.chosen, windows_[s].test,
+             [&](std::size_t, std::span<const float> row, double actual, double, double scale) {
+               as_is.add(row.subspan(first), actual, scale);
+               own.assign(row.begin(), row.end());
+               stretch(own, wanted, first + kLevels / 2, stretched);
+               with.add(std::span<const float>(own).subspan(first), actual, scale);
+             });
+    tuned.chosen = stretched;
+    tuned.test_coverage_as_is = as_is.coverage();
+    tuned.test_coverage = with.coverage();
+    tuned.test_loss_as_is = as_is.loss();
+    tuned.test_loss = with.loss();
   }
 
   void try_candidates(std::size_t s, const Parameters& parameters) {
@@ -248,6 +294,7 @@ class Tuner {
     tuned.default_test_mase = other[0].mean();
     tuned.test_mase = tuned.keeps_default ? tuned.default_test_mase : tuned.best_test_mase;
     tuned.last_value_test_mase = other.back().mean();
+    find_band_widths(s, tuned);
     tuned.against_default = paired_test(own[0].by_window(), other[0].by_window(), overlap);
     tuning_.symbols.push_back(std::move(tuned));
   }
@@ -313,6 +360,10 @@ void write_parameters(const data::TextSink& sink, const Tuning& tuning, const Op
                               {"test_mase", json_number(t.test_mase)},
                               {"default_test_mase", json_number(t.default_test_mase)},
                               {"last_value_test_mase", json_number(t.last_value_test_mase)},
+                              {"test_coverage_80_as_is", json_number(t.test_coverage_as_is)},
+                              {"test_coverage_80", json_number(t.test_coverage)},
+                              {"test_quantile_loss_as_is", json_number(t.test_loss_as_is)},
+                              {"test_quantile_loss", json_number(t.test_loss)},
                               {"p_against_default", json_number(t.against_default.p_value)}};
   }
   sink(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));

@@ -63,7 +63,9 @@ ordered_json to_json(const Parameters& p) {
           {"transform", word(p.transform)},
           {"input_scale",
            has_automatic_scale(p) ? ordered_json("automatic") : ordered_json(p.input_scale)},
-          {"aggregate", p.aggregate}};
+          {"aggregate", p.aggregate},
+          {"width_below", p.width_below},
+          {"width_above", p.width_above}};
 }
 
 ordered_json describe_run(const Result& result, const Options& options, const RunDescription& run) {
@@ -111,6 +113,7 @@ ordered_json describe_run(const Result& result, const Options& options, const Ru
             {"scaler_fallback_min_obs", options.decoding.scaler_fallback_min_obs},
             {"quantile_real_cap_k", options.decoding.quantile_real_cap_k},
             {"tails", options.tails == Tails::clamp ? "clamp" : "exponential"},
+            {"views", to_text(options.views)},
             {"from", options.from},
             {"to", options.to}}},
           {"exact_steps", result.exact_steps},
