@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <tuple>
 
 #include "backend/cuda/runtime/cuda_backend.h"
 #include "support/differential_ops.h"
@@ -109,6 +110,37 @@ TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
                 << ", type " << static_cast<int>(weights) << (at_once ? ", norm_linear" : "");
           }
         }
+      }
+    }
+  }
+}
+
+// As many rows as a large batch has: tiles of every width, sizes that are no multiples of them, and
+// blocks that end one tile while they multiply the next.
+TEST(CudaBits, LargeTilesGiveTheBitsOfFewRows) {
+  const std::string why = cuda_unavailable();
+  if (!why.empty()) GTEST_SKIP() << why;
+  constexpr std::int32_t kMost = 9728;
+  for (const CudaWeights weights : {CudaWeights::bf16, CudaWeights::tf32}) {
+    const auto backend = make_cuda_backend({weights, 1});
+    for (const auto& [out, in, use] : {std::tuple{1376, 256, Epilogue::gated},
+                                       {512, 1368, Epilogue::residual},
+                                       {516, 776, Epilogue::store},
+                                       {772, 64, Epilogue::residual},
+                                       {2304, 192, Epilogue::store},
+                                       {768, 200, Epilogue::residual}}) {
+      differential::Dice dice(static_cast<std::uint64_t>(out + in));
+      const auto w =
+          dice.values(static_cast<std::size_t>(out) * static_cast<std::size_t>(in), 1.0F);
+      const auto bias = dice.values(static_cast<std::size_t>(out), 1.0F);
+      const auto x = dice.values(std::size_t{kMost} * static_cast<std::size_t>(in), 1.0F);
+      const Matrix m = backend->upload_matrix(differential::copy_of(w), out, in, bias, use);
+      const auto all = product(*backend, m, x, kMost, use, false);
+      for (const std::int32_t rows : {1, 8, 32, 129, 2000, 4096, 8191}) {
+        const auto some = product(*backend, m, x, rows, use, false);
+        ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin()))
+            << out << "x" << in << ", " << rows << " rows, epilogue " << static_cast<int>(use)
+            << ", type " << static_cast<int>(weights);
       }
     }
   }

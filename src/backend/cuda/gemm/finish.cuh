@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the sums of a warpgroup's tensor core steps go in float32.
+// Where the sums of a warpgroup's tensor core steps go: in pieces of 32 columns, so that a kernel
+// can do one piece after another while tensor cores have the next tile. What a piece reads is asked
+// for first.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +11,8 @@
 #include "backend/cuda/runtime/warp.cuh"
 
 namespace toto::cuda {
+
+constexpr int kPieceColumns = 32;
 
 /// Two pairs of neighbours, eight columns apart, of each lane: four neighbours, of the first eight
 /// columns in even lanes, of the others in odd ones.
@@ -28,59 +32,95 @@ __device__ inline void load_scales(float (&by)[2], const float* scale, std::int3
   }
 }
 
-/// What a warp has summed: sixteen rows from `row` on by N outputs from `out0` on, to y[rows][out]
-/// or, as a residual, added to it. All that is to be read is asked for before any of it is used.
-/// `out` is a multiple of four. To a y in bfloat16 goes their SiLU.
+/// The place of a warp's sums, sixteen rows by N outputs, in y[rows][out]: `row` and `row` + 8 are
+/// the lane's rows. `out` is a multiple of four.
+struct Place {
+  std::int32_t row, rows, out0, out;
+};
+__device__ inline Place place_of(std::int32_t warp_row, std::int32_t rows, std::int32_t out0,
+                                 std::int32_t out) {
+  return {warp_row + static_cast<std::int32_t>(threadIdx.x) % 32 / 4, rows, out0, out};
+}
+/// The first of the four columns that exchange() gives a lane, of sixteen.
+__device__ inline int shift_of(int lane) { return lane % 2 * 8 + lane % 4 / 2 * 4; }
+
+/// Of a piece, for each sixteen of its columns.
+struct PieceBias {
+  float4 of[2];
+};
+__device__ inline PieceBias load_bias(const float* __restrict__ bias, const Place& p, int piece) {
+  const std::int32_t column =
+      p.out0 + piece * kPieceColumns + shift_of(static_cast<int>(threadIdx.x) % 32);
+  PieceBias b;
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+    b.of[j] = bias != nullptr && column + j * 16 < p.out
+                  ? __ldg(reinterpret_cast<const float4*>(bias + column + j * 16))
+                  : float4{0, 0, 0, 0};
+  }
+  return b;
+}
+
+/// What is in y before a residual is added, of a whole tile: [half][sixteen of its columns].
+template <int N>
+__device__ void load_before(float4 (&before)[2][N / 16], const float* y, const Place& p) {
+  const std::int32_t column = p.out0 + shift_of(static_cast<int>(threadIdx.x) % 32);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float* const from = y + std::int64_t{p.row + half * 8} * p.out + column;
+#pragma unroll
+    for (int j = 0; j < N / 16; ++j) {
+      before[half][j] = p.row + half * 8 < p.rows && column + j * 16 < p.out
+                            ? *reinterpret_cast<const float4*>(from + j * 16)
+                            : float4{0, 0, 0, 0};
+    }
+  }
+}
+
+/// A piece of a tile: sums times `by`, plus bias, plus what was there before where that is asked
+/// for. To a y in bfloat16 goes their SiLU.
+template <int N, bool Residual, typename T>
+__device__ void finish_piece(const float (&sum)[N / 2], int piece, const PieceBias& bias,
+                             const float (&by)[2], const float4 (&before)[2][N / 16], T* y,
+                             const Place& p) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int32_t column = p.out0 + piece * kPieceColumns + shift_of(lane);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    T* const to = y + std::int64_t{p.row + half * 8} * p.out + column;
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      const float* const s = sum + piece * 16 + j * 8 + half * 2;
+      float4 v = exchange(lane, s[0], s[1], s[4], s[5]);
+      const float4& add = bias.of[j];
+      v = {__fmaf_rn(v.x, by[half], add.x), __fmaf_rn(v.y, by[half], add.y),
+           __fmaf_rn(v.z, by[half], add.z), __fmaf_rn(v.w, by[half], add.w)};
+      if constexpr (Residual) {
+        const float4& b = before[half][piece * 2 + j];
+        v = {b.x + v.x, b.y + v.y, b.z + v.z, b.w + v.w};
+      }
+      if constexpr (!std::is_same_v<T, float>) v = {silu(v.x), silu(v.y), silu(v.z), silu(v.w)};
+      if (p.row + half * 8 < p.rows && column + j * 16 < p.out) put_four(to + j * 16, v);
+    }
+  }
+}
+
+/// A whole tile.
 template <int N, bool Residual, typename T>
 __device__ void finish_rows(const float (&sum)[N / 2], const float* __restrict__ bias,
                             const float* scale, T* y, std::int32_t row, std::int32_t rows,
                             std::int32_t out0, std::int32_t out) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  row += lane / 4;
-  const int shift = lane % 2 * 8 + lane % 4 / 2 * 4;  // of the four that exchange() gives
-  // Not all of it at once: beside the stages there is room for about 28 KiB on their way.
-  constexpr int kAtOnce = N % 96 == 0 ? 6 : N >= 64 ? 4 : 2;
-  const std::int32_t left = out - out0 - shift;
-  T* const to = y + std::int64_t{row} * out + out0 + shift;
+  const Place p = place_of(row, rows, out0, out);
   float by[2];
-  load_scales(by, scale, row, rows);
-  float4 b[N / 16];
+  float4 before[2][N / 16];
+  load_scales(by, scale, p.row, rows);
+  if constexpr (Residual) load_before<N>(before, y, p);
+  PieceBias add[N / kPieceColumns];
 #pragma unroll
-  for (int j = 0; j < N / 16; ++j) {
-    b[j] = bias != nullptr && j * 16 < left
-               ? __ldg(reinterpret_cast<const float4*>(bias + out0 + shift + j * 16))
-               : float4{0, 0, 0, 0};
-  }
+  for (int i = 0; i < N / kPieceColumns; ++i) add[i] = load_bias(bias, p, i);
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const bool there = row + half * 8 < rows;
-    T* const to_row = to + std::int64_t{half * 8} * out;
-#pragma unroll
-    for (int first = 0; first < N / 16; first += kAtOnce) {
-      float4 before[kAtOnce];
-      if constexpr (Residual) {
-#pragma unroll
-        for (int j = 0; j < kAtOnce; ++j) {
-          const int column = (first + j) * 16;
-          before[j] = there && column < left ? *reinterpret_cast<const float4*>(to_row + column)
-                                             : float4{0, 0, 0, 0};
-        }
-      }
-#pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        const int column = (first + j) * 16;
-        const float* const s = sum + column / 2 + half * 2;
-        float4 v = exchange(lane, s[0], s[1], s[4], s[5]);
-        const float4& add = b[first + j];
-        v = {__fmaf_rn(v.x, by[half], add.x), __fmaf_rn(v.y, by[half], add.y),
-             __fmaf_rn(v.z, by[half], add.z), __fmaf_rn(v.w, by[half], add.w)};
-        if constexpr (Residual) {
-          v = {before[j].x + v.x, before[j].y + v.y, before[j].z + v.z, before[j].w + v.w};
-        }
-        if constexpr (!std::is_same_v<T, float>) v = {silu(v.x), silu(v.y), silu(v.z), silu(v.w)};
-        if (there && column < left) put_four(to_row + column, v);
-      }
-    }
+  for (int i = 0; i < N / kPieceColumns; ++i) {
+    finish_piece<N, Residual>(sum, i, add[i], by, before, y, p);
   }
 }
 
