@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <new>
+#include <utility>
 
 #include "support/capturing_backend.h"
 #include "support/log_lines.h"
@@ -229,8 +230,9 @@ class ServiceOverlap : public testing::Test {
     };
     device_->on_finish = [this] {
       std::unique_lock lock(mutex_);
-      waited_ = waited_ || launched_.wait_for(lock, std::chrono::minutes(1),
-                                              [this] { return launches_ >= 2; });
+      if (std::exchange(finishing_, true)) return;
+      waited_ =
+          launched_.wait_for(lock, std::chrono::minutes(1), [this] { return launches_ >= 2; });
     };
   }
 
@@ -244,7 +246,8 @@ class ServiceOverlap : public testing::Test {
   std::mutex mutex_;
   std::condition_variable launched_;
   int launches_ = 0;
-  bool waited_ = false;
+  bool finishing_ = false;  // somebody has begun to wait
+  bool waited_ = false;     // the first of them saw a second launch
 };
 
 TEST_F(ServiceOverlap, AMicroBatchIsMadeReadyWhileAnotherIsComputed) {
@@ -253,7 +256,6 @@ TEST_F(ServiceOverlap, AMicroBatchIsMadeReadyWhileAnotherIsComputed) {
   auto futures = submit_all(service);
   expect_bits(futures);
   EXPECT_TRUE(waited_);
-  EXPECT_EQ(device_->most_under_way(), 2U);
   service.close();
   EXPECT_EQ(service.counters().completed, owned_.size());
 }
