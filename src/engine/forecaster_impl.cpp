@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "core/log.h"
@@ -183,10 +184,11 @@ void Forecaster::Impl::run(const Call& call, std::span<const ForecastJob> asked_
   const Progress quiet = [&call](std::size_t, std::size_t) {
     return call.progress == nullptr || !*call.progress || (*call.progress)(0, 1);
   };
-  const std::span<const ForecastJob> whole =
-      lane.gaps.start(asked_for, [&](std::span<const ForecastJob> before) {
-        run_adapted({call.lane, before, &quiet, nullptr}, before, turn);
-      });
+  const auto before_gaps = [&](std::span<const ForecastJob> before) {
+    run_adapted({call.lane, before, &quiet, nullptr}, before, turn);
+  };
+  // By reference: what a std::function copies, it may allocate.
+  const std::span<const ForecastJob> whole = lane.gaps.start(asked_for, std::cref(before_gaps));
   run_adapted(call, lane.views.start(net.backend(), whole), turn);
   lane.views.finish(net.backend());
   lane.gaps.finish();
