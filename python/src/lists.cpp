@@ -239,7 +239,7 @@ void ListBatch::add(const Lists& lists, std::size_t index, const Options& option
   if (has_nan(values)) {
     if (lists.wide.empty()) floats_.emplace_back(values.begin(), values.end());
     std::vector<std::uint8_t>& marked = masks_.emplace_back(all, std::uint8_t{1});
-    fill(floats_.back(), marked, options.missing,
+    fill(floats_.back(), marked, options.missing, options.season,
          series.value_offsets.empty() ? 0.0 : series.value_offsets[0], where());
     values = floats_.back();
     mask = marked;

@@ -39,7 +39,7 @@ enum class Missing {
   seasonal,  ///< gaps of a quarter of a season or more: what was observed a season before and
              ///< after, moved so that it joins what is around the gap; shorter ones, and where
              ///< there is no season: as linear
-  model,  ///< as linear; ForecastOptions::gaps_by_model is to fill gaps of 4 steps or more anew
+  model,     ///< as linear; ForecastOptions::gaps_by_model is to fill gaps of 4 steps or more anew
 };
 
 /// What becomes of rows that have one time and different values. Rows that are the same in every
