@@ -39,8 +39,8 @@ def test_gaps(model):
         how: np.abs(model.forecast(lost, 12, missing=how, season=24).median - whole).sum()
         for how in ("linear", "seasonal", "model")
     }
-    assert error["seasonal"] < 1e-2
-    assert error["model"] < error["linear"]
+    # Not zero: what is filled in stays out of the scaler, whatever it is.
+    assert max(error["seasonal"], error["model"]) < error["linear"] / 4
     with pytest.raises(toto_cpp.TotoError) as caught:
         model.forecast(lost, 12, missing="seasonal")
     assert caught.value.code == "invalid_season"

@@ -162,10 +162,13 @@ class _Arrays:
     def crossing(self, *, above: float | None = None, below: float | None = None, each_step: bool = False) -> Floats:
         """The share of trajectories that lie above (or below) a level anywhere in the horizon [...], or at each step
         [..., H]. Needs ``samples=True``; anywhere in the horizon means something with ``paths="coherent"`` alone."""
-        if (above is None) == (below is None):
-            raise usage("missing_argument", "expected a level: above or below", "crossing", "give one of them")
         paths = self.samples.astype(np.float64)
-        crossed = paths > above if above is not None else paths < below
+        if above is not None and below is None:
+            crossed = paths > above
+        elif below is not None and above is None:
+            crossed = paths < below
+        else:
+            raise usage("missing_argument", "expected a level: above or below", "crossing", "give one of them")
         found: Floats = (crossed if each_step else crossed.any(axis=-1)).mean(axis=0)
         return found
 
