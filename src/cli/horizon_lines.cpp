@@ -39,7 +39,7 @@ std::string horizon_lines(std::span<const data::TimeSeries> series,
         for (std::size_t q = 0; q < question.levels.size(); ++q) {
           text += fmt::format(", {:g} {:.6g}", question.levels[q], answer.quantiles[q]);
         }
-        text += "\n";
+        text += '\n';
       }
       if (question.above) {
         text += crossing("above", *question.above, answer.above_anywhere, answer.above);
