@@ -23,9 +23,9 @@ namespace toto {
 
 struct Forecaster::Impl {
  public:
-  /// `lanes`: calls of forecast() that may overlap, each in a lane of its own. On a CPU they come
+  /// `lane_count`: calls of forecast() that may overlap, each in a lane of its own. On a CPU they come
   /// one after the other.
-  Impl(Model from, const ForecasterOptions& options, std::size_t lanes = 1);
+  Impl(Model from, const ForecasterOptions& options, std::size_t lane_count = 1);
 
   /// What earlier runs have left: kernel choices and shapes.
   void start();
@@ -86,8 +86,8 @@ struct Forecaster::Impl {
 
  private:
   using Turn = std::unique_lock<std::mutex>;
-  void run(const Call& call, std::span<const ForecastJob> jobs, Turn& turn);
-  void run_adapted(const Call& call, std::span<const ForecastJob> jobs, Turn& turn);
+  void run(const Call& call, std::span<const ForecastJob> asked_for, Turn& turn);
+  void run_adapted(const Call& call, std::span<const ForecastJob> asked_for, Turn& turn);
   void check_deterministic(const Call& call, Turn& turn);
   void remember_shape(const Call& call);
   void remember(double seconds);

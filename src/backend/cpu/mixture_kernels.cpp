@@ -184,7 +184,8 @@ std::size_t take(const float* params, std::size_t stride, std::size_t n, std::si
     const float* const own = params + lane * stride;
     const float total = total_of(own, components);
     std::size_t kept = 0;
-    float good = total - total;
+    // Not a number where the total is none, or infinite.
+    float good = std::isfinite(total) ? 0.0F : std::numeric_limits<float>::quiet_NaN();
     for (std::size_t k = 0; k < components; ++k) {
       const float share = own[3 * components + k];
       if (!(share > kLeastShare * total)) continue;

@@ -50,7 +50,8 @@ void CpuPaths::neighbours(const Batch& context, const PatchShape& shape, const v
   };
   for (std::int32_t i = 0; i < context.count; ++i) {
     const Block& b = context.blocks[i];
-    const auto [used, first] = paths::looked_at(b);
+    const auto looked = paths::looked_at(b);
+    const std::int32_t used = looked.used, first = looked.first;
     const std::int64_t items = std::int64_t{b.lanes()} * used;
     split(team_, items, kCycles * patch, [&](std::int64_t begin, std::int64_t end, int thread) {
       auto* const room = reinterpret_cast<float*>(scratch_.of(thread));

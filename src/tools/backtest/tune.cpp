@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "core/json.h"
 #include "models/model_impl.h"
@@ -238,7 +239,7 @@ class Tuner {
                stretch(own, wanted, first + kLevels / 2, stretched);
                with.add(std::span<const float>(own).subspan(first), actual, scale);
              });
-    tuned.chosen = stretched;
+    tuned.chosen = std::move(stretched);
     tuned.test_coverage_as_is = as_is.coverage();
     tuned.test_coverage = with.coverage();
     tuned.test_loss_as_is = as_is.loss();
