@@ -23,8 +23,8 @@ namespace toto {
 
 struct Forecaster::Impl {
  public:
-  /// `lane_count`: calls of forecast() that may overlap, each in a lane of its own. On a CPU they come
-  /// one after the other.
+  /// `lane_count`: calls of forecast() that may overlap, each in a lane of its own. On a CPU they
+  /// come one after the other.
   Impl(Model from, const ForecasterOptions& options, std::size_t lane_count = 1);
 
   /// What earlier runs have left: kernel choices and shapes.
