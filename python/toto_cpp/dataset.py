@@ -118,7 +118,8 @@ def forecast_dataset(
 
     meter.begin()
     computed = pipeline(sources[0], workers, beside=sources[1:], ordered=False, ahead=len(workers), stop=stop)
-    for name in pipeline(computed, [write], ordered=False, stop=stop):
+    # One thread writes about twice what a GPU computes.
+    for name in pipeline(computed, [write] * len(models), ordered=False, stop=stop):
         meter.wrote(name)
         if form == "long":
             _grouping.forget(_grouping.work_folder(folder, split), int(name.rsplit("-", 1)[1]))
