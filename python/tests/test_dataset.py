@@ -123,16 +123,17 @@ def test_a_gpu_has_two_threads():
 
 
 @pytest.mark.parametrize(("names", "kinds"), [(["cuda:0"], ["cuda"]), (["cuda:0", "cuda:1"], ["cuda"]), (["cpu", "cuda:0"], ["cpu", "cuda"])])
-def test_any_gpus_continue_a_run(names, kinds, lists, toto1):
+def test_any_gpus_continue_a_run(names, kinds, lists, toto1, tmp_path):
     """Shards on a GPU each, and a run that is resumed on other GPUs: the same description, so the same folder."""
     from types import SimpleNamespace
 
-    from toto_cpp.dataset import _described
-    from toto_cpp._sources import files_of
+    from toto_cpp._plan import of_models, plan_of
     from toto_cpp._task import task_of
 
     models = [SimpleNamespace(settings={"seed": ("0", ""), "device": (name, "")}, info=toto1.info) for name in names]
-    said = _described(task_of(H, device=",".join(names), **OPTIONS), models, files_of(lists), "lists", {})
+    task = task_of(H, device=",".join(names), **OPTIONS)
+    plan = plan_of(task, lists, tmp_path / "out", form=None, format=None, out_format=None, part_rows=4096, buckets=None, shards=1)
+    said = plan.described(of_models(task, models))
     assert said["devices"] == kinds and "cuda:" not in json.dumps(said, default=str)
 
 
