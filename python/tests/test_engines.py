@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """DuckDB, polars, Ray, Dask, Fugue and Spark themselves: the same bits as Model.forecast_df, whichever computes."""
 
+import contextlib
 import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 
 import toto_cpp  # noqa: E402
-from scale_data import H, OPTIONS, as_lists, as_long, expected, list_planes, planes  # noqa: E402
+from scale_data import H, OPTIONS, as_lists, as_long, digest, expected, list_planes, planes  # noqa: E402
 
 COUNT = 30
 PLAIN = {name: value for name, value in OPTIONS.items() if name not in ("level", "model")}
@@ -164,42 +166,186 @@ def test_long_tables_in_ray(ray, wanted):
         toto_cpp.ray.forecast(data, H, **OPTIONS)
 
 
+@pytest.fixture
+def files(tmp_path):
+    """The same series as Parquet with row groups of 250, as JSON lines and in the long form."""
+    import pyarrow.parquet as pq
+
+    lists = as_lists(600)
+    pq.write_table(lists, tmp_path / "lists.parquet", row_group_size=250)
+    lists.to_pandas().to_json(tmp_path / "lists.jsonl", orient="records", lines=True)
+    pq.write_table(as_long(200), tmp_path / "long.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("actors", [1, 3])
+@pytest.mark.parametrize(
+    ("name", "options"), [("lists.parquet", dict(part_rows=40, keep=["group"])), ("lists.jsonl", dict(part_rows=70)), ("long.parquet", dict(buckets=5))]
+)
+def test_files_by_actors(ray, files, name, options, actors):
+    """The files of forecast_dataset, whoever computes them."""
+    import toto_cpp.ray
+
+    if name.startswith("long"):
+        pytest.importorskip("duckdb")
+    seen = []
+    bare = toto_cpp.forecast_dataset(files / name, files / "bare", H, **options, **OPTIONS)
+    done = toto_cpp.ray.forecast_dataset(
+        files / name, files / "ray", H, concurrency=actors, num_cpus=0.5, progress=seen.append, **options, **OPTIONS
+    )  # fmt: skip
+    assert digest(files / "ray") == digest(files / "bare")
+    assert (done.complete, done.series, done.skipped, done.parts) == (True, bare.series, 0, bare.parts)
+    assert seen[-1].series == bare.series and (name == "lists.jsonl" or seen[-1].fraction == 1)
+
+
+def test_actors_go_on_with_what_one_process_began(ray, files, monkeypatch):
+    """And the other way round; paths are relative to this process."""
+    import toto_cpp.ray
+
+    monkeypatch.chdir(files)
+    toto_cpp.forecast_dataset("lists.parquet", "bare", H, part_rows=40, **OPTIONS)
+    wanted = digest("bare")
+    for name in ("_SUCCESS", "part-00000-00001-00002.parquet", "part-00000-00002-00000.parquet"):
+        Path("bare", name).unlink()
+    model = os.path.relpath(OPTIONS["model"])
+    done = toto_cpp.ray.forecast_dataset("lists.parquet", "bare", H, part_rows=40, num_cpus=0.5, **{**OPTIONS, "model": model})
+    assert (done.series, done.skipped, done.parts) == (80, 520, 2) and digest("bare") == wanted
+    assert toto_cpp.forecast_dataset("lists.parquet", "bare", H, part_rows=40, **OPTIONS).skipped == 600
+    done = toto_cpp.ray.forecast_dataset("lists.parquet", "one.parquet", H, part_rows=40, num_cpus=0.5, **OPTIONS)
+    toto_cpp.forecast_dataset("lists.parquet", "same.parquet", H, part_rows=40, **OPTIONS)
+    assert Path("one.parquet").read_bytes() == Path("same.parquet").read_bytes() and not Path("one.parquet.parts").exists()
+
+
+def test_errors_of_actors(ray, files):
+    """Are those of the call without Ray, and what is stopped can go on."""
+    import pyarrow.parquet as pq
+
+    import toto_cpp.ray
+
+    def run(source, out="out", **options):
+        return toto_cpp.ray.forecast_dataset(files / source, files / out, H, num_cpus=0.5, **{**OPTIONS, **options})
+
+    pq.write_table(pa.table({"unique_id": ["a", "b"], "y": [[1.0, 2.0] * 20, []]}), files / "bad.parquet")
+    with pytest.raises(toto_cpp.TotoError) as bare:
+        toto_cpp.forecast_dataset(files / "bad.parquet", files / "out", H, **OPTIONS)
+    with pytest.raises(type(bare.value)) as found:
+        run("bad.parquet")
+    assert str(found.value) == str(bare.value) and found.value.code == bare.value.code
+    assert run("bad.parquet", "null", on_error="null").complete
+    for options, words in (
+        (dict(concurrency=0), "at least 1 actor"), (dict(part_rows=0), "part_rows"), (dict(target_col="z"), "missing_column"),
+    ):  # fmt: skip
+        with pytest.raises(toto_cpp.UsageError, match=words):
+            run("lists.parquet", "none", **options)
+    with pytest.raises(TypeError, match="shard"):  # Ray shares the work out
+        run("lists.parquet", "none", shard="0/2")
+    with pytest.raises(toto_cpp.TotoError, match="nowhere"):
+        run("lists.parquet", "none", model="nowhere/model")
+    assert not (files / "none").exists()
+    with pytest.raises(toto_cpp.CancelledError):
+        run("lists.parquet", "stopped", part_rows=40, progress=lambda at: at.series == 0)
+    done = run("lists.parquet", "stopped", part_rows=40)
+    assert done.complete and done.skipped >= 40 and done.series + done.skipped == 600
+
+
+class Mortal:
+    """An actor that dies of every part."""
+
+    def begin(self, plan):
+        return {"devices": ["cpu"], "weights": [], "seed": 0}, 1
+
+    def forecast(self, piece, reader):
+        os._exit(1)
+
+
+class Another(Mortal):
+    """An actor whose model is not that of the others."""
+
+    def begin(self, plan):
+        return {"devices": ["cpu"], "weights": [os.getpid()], "seed": 0}, 1
+
+    def forecast(self, piece, reader):
+        time.sleep(0.1)  # until the other one is there
+        return piece.rows
+
+
+def test_actors_that_always_die(ray, files, monkeypatch):
+    import toto_cpp.ray
+    from toto_cpp import _ray_dataset
+
+    monkeypatch.setattr(_ray_dataset, "_LOST", 2)
+    monkeypatch.setattr(_ray_dataset, "DatasetActor", Mortal)
+    with pytest.raises(ray.exceptions.RayActorError):
+        toto_cpp.ray.forecast_dataset(files / "lists.parquet", files / "out", H, num_cpus=0.5, **OPTIONS)
+    assert [path.name for path in (files / "out").iterdir()] == ["_forecast.json"]
+    monkeypatch.setattr(_ray_dataset, "DatasetActor", Another)
+    with pytest.raises(toto_cpp.UsageError, match="actors have different weights"):
+        toto_cpp.ray.forecast_dataset(files / "lists.parquet", files / "other", H, num_cpus=0.5, concurrency=2, part_rows=1, **OPTIONS)
+
+
 def actors_of_ray():
     """Processes of this machine that are actors of this test's cluster."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             name = path.read_bytes()
-            if name.startswith(b"ray::") and b"_Lists" in name:
+            if name.startswith(b"ray::") and (b"_Lists" in name or b"DatasetActor" in name):
                 found.append(int(path.parent.name))
         except OSError:
             continue
     return found
 
 
-def test_actors_that_are_killed(ray, toto1):
-    """Every so often an actor dies: all rows come, with the same bits."""
-    import toto_cpp.ray
-
-    count, killed, over = 6000, [], threading.Event()
+@contextlib.contextmanager
+def killing(most, every=0.8):
+    """Every so often an actor dies: a list of their numbers, which grows."""
+    killed, over = [], threading.Event()
 
     def kill():
-        while not over.wait(0.8) and len(killed) < 4:
+        while not over.wait(every) and len(killed) < most:
             for pid in actors_of_ray()[:1]:
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
 
-    data = ray.data.from_arrow(as_lists(count)).repartition(120)
     thread = threading.Thread(target=kill)
     thread.start()
     try:
-        found = toto_cpp.ray.forecast(data, H, concurrency=1, num_cpus=1, batch_size=8, **OPTIONS)
-        table = pa.concat_tables(ray.get(found.to_arrow_refs()))
+        yield killed
     finally:
         over.set()
         thread.join()
+
+
+def test_actors_that_are_killed(ray, toto1):
+    """All rows come, with the same bits."""
+    import toto_cpp.ray
+
+    count = 6000
+    data = ray.data.from_arrow(as_lists(count)).repartition(120)
+    with killing(4) as killed:
+        found = toto_cpp.ray.forecast(data, H, concurrency=1, num_cpus=1, batch_size=8, **OPTIONS)
+        table = pa.concat_tables(ray.get(found.to_arrow_refs()))
     assert killed
     np.testing.assert_array_equal(list_planes(table), planes(expected(count, toto1)))
+
+
+@pytest.mark.parametrize("actors", [1, 3])
+def test_files_by_actors_that_are_killed(ray, tmp_path, actors):
+    """All files come, with the same bytes, and each series counts once."""
+    import pyarrow.parquet as pq
+
+    import toto_cpp.ray
+
+    count = 20000
+    pq.write_table(as_lists(count), tmp_path / "lists.parquet", row_group_size=3000)
+    options = dict(part_rows=50, batch_size=8, **OPTIONS)
+    toto_cpp.forecast_dataset(tmp_path / "lists.parquet", tmp_path / "bare", H, **options)
+    with killing(4, 2.0 / actors) as killed:
+        done = toto_cpp.ray.forecast_dataset(
+            tmp_path / "lists.parquet", tmp_path / "ray", H, concurrency=actors, num_cpus=1, threads=1, **options
+        )  # fmt: skip
+    assert killed and done.complete and (done.series, done.skipped) == (count, 0)
+    assert digest(tmp_path / "ray") == digest(tmp_path / "bare")
 
 
 def test_a_pickled_model_in_ray(ray, toto1):

@@ -81,6 +81,7 @@ def engines(con: Any, frame: Any, data: Any) -> list[Any]:
     function, schema = toto_cpp.spark.map_in_arrow(frame.schema, 24)
     return [
         toto_cpp.ray.forecast(data, 24, concurrency=(1, 4), num_gpus=1),
+        toto_cpp.ray.forecast_dataset("in", "out", 24, concurrency=4, num_cpus=2, level=[80]).complete,
         toto_cpp.fugue.forecast(frame, 24, "h", level=[80]),
         frame.mapInArrow(function, schema),
     ]

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forecasts on a cluster with Ray Data: one process (an actor) for each model in memory, work given out as they are free.
+"""Forecasts on a cluster with Ray: one process (an actor) for each model in memory, work given out as they are free.
 
     import ray, toto_cpp.ray
-    toto_cpp.ray.forecast(ray.data.read_parquet("series"), 24, concurrency=8).write_parquet("forecasts")
+    toto_cpp.ray.forecast_dataset("series", "forecasts", 24, concurrency=8)                                  # files to files
+    toto_cpp.ray.forecast(ray.data.read_parquet("series"), 24, concurrency=8).write_parquet("forecasts")     # Ray Data
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 from ._errors import usage
 from ._long import forecast_long
+from ._progress import Reporter, Result
 from ._tables import module
 from ._task import Task, task_of
 from .batches import forecast_batch, is_list
 
-__all__ = ["forecast"]
+__all__ = ["forecast", "forecast_dataset"]
 
 
 _BATCHES = 4  # in a task, which takes Ray some 10 ms; on a CPU a second or two of work
@@ -62,11 +67,7 @@ def forecast(
     the same bits; so are lost machines. Batches wait where the next stage is slower. Other options are those of ``forecast_batches``."""
     pool = module("ray.data").ActorPoolStrategy
     least, most = (concurrency, concurrency) if isinstance(concurrency, int) else concurrency
-    if num_cpus is not None:
-        options.setdefault("threads", max(1, int(num_cpus)))
-    if num_gpus:
-        options.setdefault("device", "cuda")
-    task = task_of(h, **options)
+    task = _task_of_actors(h, num_cpus, num_gpus, **options)
     if form is None:
         form = "lists" if is_list(module("pyarrow"), _type_of(data.schema(), task.target_col)) else "long"
     common: dict[str, Any] = {
@@ -82,6 +83,56 @@ def forecast(
         return pieces.map_batches(_Lists, batch_size=rows, zero_copy_batch=True, **common)
     _needs_freq(task)
     return data.groupby(task.id_col).map_groups(_Long, **common)
+
+
+def forecast_dataset(
+    source: str | PathLike[str],
+    out: str | PathLike[str],
+    h: int,
+    *,
+    concurrency: int = 1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    ray_remote_args: dict[str, Any] | None = None,
+    form: Literal["lists", "long"] | None = None,
+    format: str | None = None,
+    out_format: str | None = None,
+    resume: bool = True,
+    part_rows: int = 4096,
+    buckets: int | None = None,
+    memory_mb: int = 512,
+    progress: Reporter | None = None,
+    **options: Any,
+) -> Result:
+    """``toto_cpp.forecast_dataset`` by actors of Ray: the same files with the same bytes, and either goes on with what the
+    other has begun. Actors read and write files themselves, so ``source`` and ``out`` are the same folders on every machine, and
+    no series goes through Ray. In the long form this process puts the rows of each series together first.
+
+    ``concurrency``: actors, each with a model of its own; those that find no room wait, and join when there is some.
+    ``num_cpus`` of each: also how many threads it computes with, unless ``threads`` says otherwise. ``num_gpus=1`` gives each a
+    GPU. An actor takes the next part when it is done with one, and the next is read while one is computed. Another one takes the
+    place of an actor that is lost, and its parts are computed again (``part_rows``: how much that is); where 20 are lost with no
+    part done between, the last error is raised. ``ray_remote_args``: other options of actors, but for their restarts. All else is as
+    there."""
+    from ._ray_dataset import run
+
+    remote = {"num_cpus": 1 if num_cpus is None else num_cpus, "num_gpus": num_gpus, **(ray_remote_args or {})}
+    return run(
+        module("ray"), _task_of_actors(h, num_cpus, num_gpus, **options), source, out, count=concurrency, remote=remote, resume=resume,
+        memory_mb=memory_mb, progress=progress, form=form, format=format, out_format=out_format, part_rows=part_rows, buckets=buckets,
+    )  # fmt: skip
+
+
+def _task_of_actors(h: int, num_cpus: float | None, num_gpus: float | None, **options: Any) -> Task:
+    """For processes that have so many cores and GPUs, and another working folder."""
+    if num_cpus is not None:
+        options.setdefault("threads", max(1, int(num_cpus)))
+    if num_gpus:
+        options.setdefault("device", "cuda")
+    task = task_of(h, **options)
+    if task.model is None or not Path(task.model).exists():
+        return task
+    return replace(task, model=str(Path(task.model).absolute()))
 
 
 def _needs_freq(task: Task) -> None:
