@@ -3,7 +3,8 @@
 """What forecasting a file of many series costs: reading, computing, writing, each alone and together; and memory.
 
     bench/scale_dataset.py --series 1000000 --folder /data/scale       # one JSON object; needs toto-cpp[scale]
-    bench/scale_dataset.py --series 50000 --ray                        # and with one actor of Ray, on the same cores
+    bench/scale_dataset.py --series 50000 --ray                        # and with one actor of Ray, on the same cores; toto-cpp[ray]
+    bench/scale_dataset.py --series 50000 --ray-data                   # and through Ray Data
     bench/scale_dataset.py --device cuda:all --model toto-2.0-22m      # made-up weights of a published size
 
 The file holds random walks of --context steps as lists of float32, in Parquet. `compute_only` forecasts batches that lie in
@@ -13,6 +14,7 @@ T = max(read, compute / n, write) for n devices of this kind.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
@@ -142,7 +144,19 @@ def whole(args, source, out):
 RAY = """
 import json, sys, time, ray, toto_cpp.ray
 source, out, options, cores = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
-ray.init(num_cpus=cores + 1, include_dashboard=False, logging_level="ERROR")
+# What serves only to look on is left out.
+ray.init(num_cpus=cores, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+h = options.pop("h")
+begun = time.perf_counter()
+done = toto_cpp.ray.forecast_dataset(source, out, h, level=[80], concurrency=1, num_cpus=cores, **options)
+seconds = time.perf_counter() - begun
+print(json.dumps({"series": done.series, "seconds": seconds, "seconds_to_begin": seconds - done.seconds}))
+"""
+
+RAY_DATA = """
+import json, sys, time, ray, toto_cpp.ray
+source, out, options, cores = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
+ray.init(num_cpus=cores + 1, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
 ray.data.DataContext.get_current().enable_progress_bars = False
 h = options.pop("h")
 options.setdefault("threads", cores)
@@ -156,13 +170,40 @@ print(json.dumps({"seconds": time.perf_counter() - begun, "seconds_to_begin": st
 """
 
 
-def with_ray(args, source, out):
-    """One actor with all cores, from the call to the last file, starting the actor included."""
+def with_ray(program, args, source, out):
+    """One actor with all cores, from the call to the last file, starting the actor included. `processor_seconds` of the whole program: of
+    Ray's own processes too, and of their start."""
     options = json.dumps({"h": args.horizon, **load_options(args)})
-    done = subprocess.run([sys.executable, "-c", RAY, str(source), str(out), options, str(args.threads or os.cpu_count())], capture_output=True, text=True)
+    before = processor_seconds()
+    done = subprocess.run([sys.executable, "-c", program, str(source), str(out), options, str(args.threads or os.cpu_count())], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
+    return {**json.loads(done.stdout.splitlines()[-1]), "processor_seconds": processor_seconds() - before}
+
+
+def processor_seconds():
+    """Of all processes of the machine, since it started."""
+    user, nice, system = (int(n) for n in Path("/proc/stat").read_text().split()[1:4])
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
+
+
+def beside_ray(args, source, folder, done):
+    """Ray between two runs without it: machines do not stay equally fast. `done`: the first of them."""
+    found, before = {}, done["seconds"]
+    for name, program, wanted in (("ray", RAY, args.ray), ("ray_data", RAY_DATA, args.ray_data)):
+        if not wanted:
+            continue
+        one = with_ray(program, args, source, folder / name)
+        after = whole(args, source, folder / f"after-{name}")["seconds"]
+        if name == "ray":
+            one["same_bytes"] = digests(folder / name) == digests(folder / "out")
+        found[name] = {**one, "bare_seconds": [before, after], "times_of_whole": 2 * one["seconds"] / (before + after)}
+        before = after
+    return found
+
+
+def digests(out):
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(Path(out).iterdir())}
 
 
 def main():
@@ -176,7 +217,8 @@ def main():
     parser.add_argument("--threads", type=int)
     parser.add_argument("--folder", type=Path, help="where files go; the input is kept and used again (default: a temporary one)")
     parser.add_argument("--seconds", type=float, default=20, help="of computing alone, before the whole and after it")
-    parser.add_argument("--ray", action="store_true", help="the same with one actor of Ray")
+    parser.add_argument("--ray", action="store_true", help="the same with one actor of Ray, from files to files")
+    parser.add_argument("--ray-data", action="store_true", help="the same with one actor of Ray Data")
     args = parser.parse_args()
     if args.folder:
         args.folder.mkdir(parents=True, exist_ok=True)
@@ -185,6 +227,7 @@ def main():
         rates = {"read_only": read_only(source)}
         before, devices = compute_only(args, args.seconds)
         done = whole(args, source, Path(temporary) / "out")
+        with_engines = beside_ray(args, source, Path(temporary), done)
         after, _ = compute_only(args, args.seconds)
         rates["compute_only"] = (before + after) / 2
         rates["write_only"] = write_only(Path(temporary) / "out", temporary)
@@ -196,12 +239,7 @@ def main():
         }  # fmt: skip
         slowest = {n: min(rates["read_only"], rates["write_only"], rates["compute_only"] / devices * n) for n in (1, 2, 8)}
         result["model_hours"] = {f"{count:.0e}": {f"{n} device(s)": count / rate / 3600 for n, rate in slowest.items()} for count in (1e6, 1e8, 1e9)}
-        if args.ray:
-            # Between two runs without it: machines do not stay equally fast.
-            result["ray"] = with_ray(args, source, Path(temporary) / "ray")
-            again = whole(args, source, Path(temporary) / "again")
-            result["ray"]["bare_seconds"] = [done["seconds"], again["seconds"]]
-            result["ray"]["times_of_whole"] = 2 * result["ray"]["seconds"] / (done["seconds"] + again["seconds"])
+        result.update(with_engines)
     print(json.dumps(result, indent=2))
 
 

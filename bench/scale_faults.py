@@ -4,13 +4,13 @@
 
     bench/scale_faults.py --series 20000 --part-rows 256                # ends a run at 20 random moments; needs toto-cpp[scale]
     bench/scale_faults.py --series 1000000 --folder /data/scale         # a million series: 3 GB of disk, 2.3 times the time of one run
-    bench/scale_faults.py --series 20000 --interrupts 0 --kill-every 5  # kills an actor of Ray every five seconds; toto-cpp[ray]
+    bench/scale_faults.py --series 100000 --interrupts 0 --kill-every 5  # kills an actor of Ray every five seconds; toto-cpp[ray]
+    bench/scale_faults.py --series 20000 --interrupts 0 --kill-every 5 --ray-data   # the same with Ray Data
 
 The file is that of bench/scale_dataset.py. Prints one JSON object; the exit status is 1 where a byte or a number differs.
 """
 
 import argparse
-import hashlib
 import json
 import os
 import random
@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from scale_dataset import WHOLE, load_options, source_file, whole_options
+from scale_dataset import WHOLE, digests, load_options, source_file, whole_options
 
 
 begun = time.perf_counter()
@@ -29,10 +29,6 @@ begun = time.perf_counter()
 
 def say(what):
     print(f"{time.perf_counter() - begun:7.0f} s  {what}", file=sys.stderr, flush=True)
-
-
-def digests(out):
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(Path(out).iterdir())}
 
 
 def command(args, source, out):
@@ -78,6 +74,13 @@ def interrupted(args, source, out, wanted, seconds):
 RAY = """
 import json, sys, ray, toto_cpp.ray
 source, out, options, cores = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
+ray.init(num_cpus=cores, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+toto_cpp.ray.forecast_dataset(source, out, options.pop("h"), level=[80], concurrency=1, num_cpus=cores, **options)
+"""
+
+RAY_DATA = """
+import json, sys, ray, toto_cpp.ray
+source, out, options, cores = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
 ray.init(num_cpus=cores + 1, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
 ray.data.DataContext.get_current().enable_progress_bars = False
 h = options.pop("h")
@@ -92,7 +95,7 @@ def actors(started_by):
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             name, above = (folder / "cmdline").read_bytes(), int(folder.name)
-            if not (name.startswith(b"ray::") and b"_Lists" in name):
+            if not (name.startswith(b"ray::") and (b"_Lists" in name or b"DatasetActor" in name)):
                 continue
             while above not in (0, 1, started_by):
                 above = int((Path("/proc") / str(above) / "stat").read_text().rsplit(")", 1)[1].split()[1])
@@ -104,24 +107,31 @@ def actors(started_by):
 
 
 def with_killed_actors(args, source, out, wanted):
-    """One actor, killed every --kill-every seconds until all is done: all rows, and the numbers of the folder `wanted`."""
-    import pyarrow.parquet as pq
-
-    options = json.dumps({"h": args.horizon, "threads": args.threads or os.cpu_count(), **load_options(args)})
+    """One actor, killed every --kill-every seconds until all is done: the files of the folder `wanted`, or with Ray Data all rows and
+    the same numbers."""
+    program = RAY_DATA if args.ray_data else RAY
+    options = json.dumps({"threads": args.threads or os.cpu_count(), **(load_options(args) if args.ray_data else whole_options(args)), "h": args.horizon})
     log = tempfile.TemporaryFile("w+")  # Ray says a lot about actors that are killed
-    program = subprocess.Popen([sys.executable, "-c", RAY, str(source), str(out), options, str(args.threads or os.cpu_count())], stdout=log, stderr=log)
+    run = subprocess.Popen([sys.executable, "-c", program, str(source), str(out), options, str(args.threads or os.cpu_count())], stdout=log, stderr=log)
     killed, begun = 0, time.perf_counter()
-    while program.poll() is None:
+    while run.poll() is None:
         time.sleep(args.kill_every)
-        for pid in actors(program.pid)[:1]:
+        for pid in actors(run.pid)[:1]:
             os.kill(pid, signal.SIGKILL)
             killed += 1
-    if program.returncode != 0:
+    if run.returncode != 0:
         log.seek(0)
         sys.exit(f"the run with Ray failed: {log.read()[-4000:]}")
+    seconds = time.perf_counter() - begun
+    same = same_numbers(out, wanted) if args.ray_data else digests(out) == digests(wanted)
+    return {"killed": killed, "seconds": seconds, "same": same}
+
+
+def same_numbers(out, wanted):
+    import pyarrow.parquet as pq
+
     a, b = (pq.read_table(folder).select(["unique_id", "Toto", "Toto-lo-80", "Toto-hi-80"]).sort_by("unique_id") for folder in (out, wanted))
-    same = a.num_rows == b.num_rows and all(a.column(i).to_pylist() == b.column(i).to_pylist() for i in range(4))
-    return {"killed": killed, "seconds": time.perf_counter() - begun, "rows": a.num_rows, "same_numbers": same}
+    return a.num_rows == b.num_rows and all(a.column(i).to_pylist() == b.column(i).to_pylist() for i in range(4))
 
 
 def main():
@@ -132,6 +142,7 @@ def main():
     parser.add_argument("--part-rows", type=int, default=4096, help="series of a part: what an interruption can lose")
     parser.add_argument("--interrupts", type=int, default=20)
     parser.add_argument("--kill-every", type=float, help="seconds: also with Ray, whose actor is killed that often")
+    parser.add_argument("--ray-data", action="store_true", help="with Ray Data")
     parser.add_argument("--model", help="as for bench/scale_dataset.py (default: toto-nano)")
     parser.add_argument("--device")
     parser.add_argument("--precision")
@@ -153,7 +164,7 @@ def main():
             equal.append(result["interrupted"]["same_bytes"])
         if args.kill_every:
             result["ray"] = with_killed_actors(args, source, Path(temporary) / "ray", whole)
-            equal.append(result["ray"]["same_numbers"])
+            equal.append(result["ray"]["same"])
     print(json.dumps(result, indent=2))
     sys.exit(not all(equal))
 
