@@ -19,6 +19,14 @@ __device__ inline void load_matrices(std::uint32_t (&r)[4], const void* shared) 
                : "memory");
 }
 
+/// The same from an address in shared memory.
+__device__ inline void load_matrices(std::uint32_t (&r)[4], std::uint32_t shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared)
+               : "memory");
+}
+
 __device__ inline void load_matrices(std::uint32_t (&r)[2], const void* shared) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
                : "=r"(r[0]), "=r"(r[1])

@@ -23,9 +23,9 @@ __device__ inline float pair_squares(float a, float b) { return __fmaf_rn(b, b, 
 /// then all p in a butterfly. Where a group's sum lies so that a lane finds its three together:
 inline constexpr int kSquareWords = 128;  // of a row; every fourth is not used
 __device__ inline int square_at(int row, int column) {
-  const int group = column / kNormGroup;
-  const int i = group / 16;
-  return row * kSquareWords + group % 16 * 8 + i / 3 * 4 + i % 3;
+  const unsigned group = static_cast<unsigned>(column) / kNormGroup;
+  const unsigned i = group / 16;
+  return row * kSquareWords + static_cast<int>(group % 16 * 8 + i / 3 * 4 + i % 3);
 }
 static_assert(kNormGroups == 6 * 16);
 

@@ -119,11 +119,18 @@ __device__ inline float* own_wires(const Arguments& a) {
   return a.wires + *a.set * set_words(a.count);
 }
 
-__device__ inline float* wire_of(float* wires, int layer, Wire wire) {
-  return wires + (kStreamWords + layer * kWireWords + wire);
+/// Where in a set the words of a wire begin, and those of the stream that goes into a layer:
+/// without a sign, so that one addition of 64 bits makes a pointer of them.
+__device__ inline unsigned wire_at(int layer, Wire wire) {
+  return static_cast<unsigned>(kStreamWords + layer * kWireWords + wire);
 }
-/// The stream that goes into a layer.
-__device__ inline float* stream_into(float* wires, int layer) { return wires + layer * kWireWords; }
+__device__ inline unsigned stream_at(int layer) {
+  return static_cast<unsigned>(layer * kWireWords);
+}
+__device__ inline float* wire_of(float* wires, int layer, Wire wire) {
+  return wires + wire_at(layer, wire);
+}
+__device__ inline float* stream_into(float* wires, int layer) { return wires + stream_at(layer); }
 
 /// The inputs of the product after the layers, as Float32 takes them.
 __device__ inline float* inputs_after(float* wires, const Arguments& a) {
@@ -137,11 +144,13 @@ struct StreamPlace {
   float* squares = nullptr;  // of their group; nullptr where another lane has it
 
   StreamPlace() = default;
-  /// `word`: where the type of the products has them.
-  __device__ StreamPlace(float* stream, int word, int row, int column)
-      : inputs(stream + kInputs + word),
-        rows(stream + kRows + row * kDim + column),
-        squares(column % kNormGroup == 0 ? stream + kSquares + square_at(row, column) : nullptr) {}
+  /// `stream`: where it begins in the set. `word`: where the type of the products has them.
+  __device__ StreamPlace(float* wires, unsigned stream, int word, int row, int column)
+      : inputs(wires + (stream + static_cast<unsigned>(kInputs + word))),
+        rows(wires + (stream + static_cast<unsigned>(kRows + row * kDim + column))),
+        squares(column % kNormGroup == 0
+                    ? wires + (stream + static_cast<unsigned>(kSquares + square_at(row, column)))
+                    : nullptr) {}
 };
 
 /// Hands them on: by all of a warp, of which four lanes in turn have the columns of a group.
@@ -168,11 +177,20 @@ __device__ inline void clear(float* wires, int words, int lane, int count) {
 }
 
 /// The index of this thread, read anew: otherwise all that follows from it would be kept in
-/// registers from the first layer to the last.
+/// registers from the first layer to the last. Of the workers only.
 __device__ inline int thread_now() {
   int thread = 0;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  __builtin_assume(thread >= 0 && thread < kWorkers);  // or divisions would look at the sign
   return thread;
+}
+
+/// The same of this block's index.
+__device__ inline int block_now() {
+  int block = 0;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+  __builtin_assume(block >= 0 && block < kMaxProcessors);
+  return block;
 }
 
 /// Of the workers only.
@@ -214,8 +232,7 @@ __device__ void await_any(const float* inputs) {
   sync_workers();
 }
 
-static_assert(kWorkers / 32 == kFewRows);
-/// The squares of a warp's row, which are added up while the row is multiplied.
+/// The squares of a row, which a warp adds up while the row is multiplied.
 class Squares {
  public:
   static constexpr int kSteps = 6;
@@ -227,8 +244,8 @@ class Squares {
     three_ = {};
     if (there) three_ = flag::peek_four(at);
   }
-  /// By steps i = 0, 1, ... in order, after the last of which inverse[warp] is what a product of
-  /// the row is multiplied with.
+  /// By steps i = 0, 1, ... in order, after the last of which *inverse is what a product of the row
+  /// is multiplied with.
   __device__ void step(int i, float* inverse) {
     if (i == 0) {
       for (std::uint32_t asked = 0; !flag::three_there(three_); ++asked) {
@@ -240,7 +257,7 @@ class Squares {
     if (i < kSteps - 1) {
       sum_ += __shfl_xor_sync(~0U, sum_, 1 << i);
     } else if (threadIdx.x % 32 == 0) {
-      inverse[threadIdx.x / 32] = inverse_root_mean(sum_);
+      *inverse = inverse_root_mean(sum_);
     }
   }
 

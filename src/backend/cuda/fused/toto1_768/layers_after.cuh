@@ -10,7 +10,7 @@ namespace toto::cuda::layers {
 
 /// By all workers, which have `rows` last tokens.
 template <typename T>
-__device__ void multiply_after(Shared<T>& s, const Arguments& a, Progress& progress) {
+__device__ void multiply_after(Shared<T>& s, const Arguments& a, Progress<T>& progress) {
   static_assert(Float32::kSlices * kFewRows * Float32::kOutputs <= T::kSumWords);
   int unit = 0;
   const int count = progress.turn.take(s.deals[kAfter], unit);

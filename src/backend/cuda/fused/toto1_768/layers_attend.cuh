@@ -63,8 +63,8 @@ __device__ inline Sight sight_of_variates(const LiveBatch& live, int row) {
 }
 
 /// The row and head that this block of threads attends with: none has more than one.
-__device__ inline int own_row() { return static_cast<int>(blockIdx.x) / kHeads; }
-__device__ inline int own_head() { return static_cast<int>(blockIdx.x) % kHeads; }
+__device__ inline int own_row() { return block_now() / kHeads; }
+__device__ inline int own_head() { return block_now() % kHeads; }
 static_assert(kFewRows * kHeads <= kMinProcessors);
 
 /// Finds out how threads turn what they take first in time layers; by a warp.
@@ -96,8 +96,9 @@ __device__ inline void gather(AttentionMemory& m, const float* qkv, const Sight&
     return Part{which, j, i % kQuadsOfHead * 4};
   };
   const auto from = [&](const Part& part) {
-    const std::int64_t row = sight.first + std::int64_t{sight.stride} * part.j;
-    return qkv + ((row * 3 + part.which) * kHeads + own_head()) * kHead + part.e;
+    const int row = sight.first + sight.stride * part.j;
+    return qkv +
+           static_cast<unsigned>(((row * 3 + part.which) * kHeads + own_head()) * kHead + part.e);
   };
   const auto keep = [&](const Part& part, const uint4& word) {
     float4 v{__uint_as_float(word.x), __uint_as_float(word.y), __uint_as_float(word.z),
@@ -117,8 +118,9 @@ __device__ inline void gather(AttentionMemory& m, const float* qkv, const Sight&
     const bool two = thread + kWorkers < parts;
     const Part first = part_of(thread);
     const Part second = part_of(two ? thread + kWorkers : thread);
+    const float* const at[2] = {from(first), from(second)};
     uint4 words[2];
-    flag::wait_fours(words, [&](int i) { return from(i == 0 ? first : second); });
+    flag::wait_fours(words, [&](int i) { return at[i]; });
     keep(first, words[0]);
     if (two) {  // of the last value: queries and keys come first
       *reinterpret_cast<uint4*>(m.values[second.j] + second.e) = words[1];

@@ -4,8 +4,9 @@
 // four stages of one unit, both groups of four warps multiply, every second stage each. The other
 // products have a stage for each unit and share one set of inputs: there the first group multiplies
 // all units, since chains wait for latency, not for tensor cores, and a second group would load the
-// same inputs again. A warp holds its inputs in registers as MMAs take them, and the weights of its
-// first stages wait there for them; those of the others are read from the ring while it multiplies.
+// same inputs again; the second one has the norm. A warp holds its inputs in registers as MMAs take
+// them, and the weights of its first stages wait there for them; the rest are read from the ring
+// while it multiplies.
 #pragma once
 
 #include "backend/cuda/gemm/mma.cuh"
@@ -42,10 +43,12 @@ struct Bfloat16 {
   }
 
   /// The word with elements (row, k) and (row, k + 1) of inputs that lie as a warp loads them.
-  static __device__ int word_at(int row, int k) {
-    const int step = k % kSliceBf16 / 16;
-    const int lane = row * 4 + k % 8 / 2;
-    return ((k / kSliceBf16 * (kSteps / 2) + step / 2) * 32 + lane) * 4 + step % 2 * 2 + k % 16 / 8;
+  static __device__ int word_at(int row, int place) {
+    const auto k = static_cast<unsigned>(place);
+    const unsigned step = k % kSliceBf16 / 16;
+    const unsigned lane = row * 4 + k % 8 / 2;
+    return static_cast<int>(((k / kSliceBf16 * (kSteps / 2) + step / 2) * 32 + lane) * 4 +
+                            step % 2 * 2 + k % 16 / 8);
   }
   static __device__ std::uint32_t pack(float low, float high) {
     const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
@@ -80,11 +83,32 @@ struct Bfloat16 {
   /// many as there are registers for.
   template <int P>
   static constexpr int held(int n) {
-    return n == 0 ? kSteps : n == 1 && P == kMlpIn ? kSteps / 2 : 0;
+    return n == 0 || (n == 1 && is_normed(P)) ? kSteps : 0;
   }
-  std::uint32_t x[kSets][kSteps][2];
-  std::uint32_t w[kSteps + kSteps / 2][4];  // chain by chain
-  Squares squares;                          // of the warp's row
+  std::uint32_t w[2][kSteps][4];  // of chains
+
+  /// Where things of a thread lie, found out once: addresses take more instructions than all else
+  /// between inputs and outputs.
+  struct Places {
+    std::uint32_t weights;  // in shared memory: what load() reads first, of stage 0
+
+    Places() = default;
+    __device__ explicit Places(const std::byte* stages) {
+      const std::uint32_t thread = threadIdx.x;
+      const std::uint32_t slice = thread / 32 % kSlices;
+      const std::uint32_t lane = thread % 32;
+      const std::uint32_t chunk = lane / 16 ^ lane % 8;
+      weights = kept(shared_address(stages) + (slice * kSteps / 4 * kOutputs + lane % 16) * 128 +
+                     chunk * 16);
+    }
+
+   private:
+    /// The same, so that the compiler keeps it instead of finding it out again.
+    static __device__ std::uint32_t kept(std::uint32_t v) {
+      asm volatile("" : "+r"(v));
+      return v;
+    }
+  };
 
   /// Whether a warp of this group multiplies, and which of the block's stages its n-th chain is of.
   template <int P>
@@ -96,136 +120,120 @@ struct Bfloat16 {
     return P == kMlpOut ? group + n * kGroups : n;
   }
 
-  /// Before take(): reads weights of the first chains, where `count` stages begin at `at`. Where
-  /// there are fewer chains, or a warp has none, it writes the registers all the same: those that
-  /// are only sometimes written would be in use from the first layer to the last.
+  /// Before multiply(): reads weights of the first chains, where `count` stages begin at `at`.
+  /// Where there are fewer chains, or a warp has none, it reads what lies there all the same:
+  /// registers that are only sometimes written would be in use from the first layer to the last.
   template <int P>
-  __device__ void prepare(Ring& ring, const std::byte* stages, Cursor<kRingStages> at, int count) {
-    const int thread = thread_now();
-    const int group = thread / 32 / kSlices;
-    const bool reads = multiplies<P>(group);
+  __device__ void prepare(Ring& ring, const Places& places, Cursor<kRingStages> at, int count) {
+    const int group = thread_now() / 32 / kSlices;
     at.advance(stage_of<P>(group, 0));
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
-      if (reads && held<P>(n) > 0 && stage_of<P>(group, n) < count) ring.wait_full(at);
+      if (held<P>(n) == 0) break;
+      if (multiplies<P>(group) && stage_of<P>(group, n) < count) ring.wait_full(at);
+      const std::uint32_t from = stage_at(places, at);
 #pragma unroll
-      for (int step = 0; step < held<P>(n); ++step) {
-        auto& to = w[n * kSteps + step];
-#pragma unroll
-        for (std::uint32_t& word : to) word = 0;
-        if (reads) load(to, stages, at, step, thread);
-      }
+      for (int step = 0; step < held<P>(n); ++step) load(w[n][step], from, step);
       at.advance(stage_of<P>(0, 1));
     }
   }
 
-  /// The inputs of a product into registers.
-  template <int P>
-  __device__ void take(const float* from, int rows) {
+  /// Takes the inputs `from` and multiplies all units of this block, of which the stages begin at
+  /// `ring_at`; in mlp_out a unit has four, each with a set of inputs. Sums go to `part`; the
+  /// inverse of the norm of a row, if any, to inverse[row]. `taken()`: once the inputs are there,
+  /// by warps that multiply.
+  template <int P, typename Taken>
+  __device__ void multiply(const float* from, int rows, float* part, float* inverse, Ring& ring,
+                           const Places& places, Cursor<kRingStages>& ring_at, int units,
+                           const Taken& taken) {
     constexpr int kFours = kSteps / 2;
-    constexpr int kAll = (P == kMlpOut ? kSets : 1) * kFours;
+    constexpr int kStage = kSlices * kFours * 32 * 4;  // words of a stage
     const int thread = thread_now();
     const int warp = thread / 32;
     const int lane = thread % 32;
     const int group = warp / kSlices;
-    const bool there = multiplies<P>(group) && lane / 4 < rows;
-    // In fours of all lanes: the first of this warp, and from one of its sets to the next.
-    const int first = (stage_of<P>(group, 0) * kSlices + warp % kSlices) * kFours;
-    constexpr int kApart = P == kMlpOut ? kGroups * kSlices * kFours : 0;
-    const float* const own = from + (first * 32 + lane) * 4;
-    const float* const row = from + (kSquares - kInputs) + warp * kSquareWords + lane * 4;
+    // Lanes whose row is not there take another one's words, which nobody needs.
+    const int place = lane / 4 < rows ? lane : lane % 4;
+    const float* own =
+        from + ((P == kMlpOut ? group * kStage : 0) + (warp % kSlices * kFours * 32 + place) * 4);
+    asm volatile("" : "+l"(own));  // found out here, not when the first word is there
     // Not in mlp_out, to which blocks come when most of its inputs are there.
     if constexpr (P != kMlpOut) await_any<kAsker>(from);
-    if constexpr (is_normed(P)) squares.look(row, warp < rows);
-    uint4 words[kAll] = {};
-    flag::wait_fours(
-        words, [&](int i) { return own + (i / kFours * kApart + i % kFours) * 32 * 4; }, there);
-#pragma unroll
-    for (int i = 0; i < kAll; ++i) {
-      auto& to = x[i / kFours];
-      const int step = i % kFours * 2;
-      to[step][0] = words[i].x;
-      to[step][1] = words[i].y;
-      to[step + 1][0] = words[i].z;
-      to[step + 1][1] = words[i].w;
-    }
-  }
-
-  /// All units of this block, of which the stages begin at `ring_at`; in mlp_out a unit has four,
-  /// each with a set of inputs. Sums go to `part`; the inverse of the norm of a warp's row, if any,
-  /// to inverse[warp].
-  template <int P>
-  __device__ void multiply(float* part, float* inverse, Ring& ring, const std::byte* stages,
-                           Cursor<kRingStages>& ring_at, int units, std::uint32_t /*nothing*/) {
     const int count = units * stages_of(P);
-    if (!multiplies<P>(thread_now() / 32 / kSlices)) {
-#pragma unroll
-      for (int step = 0; step < Squares::kSteps; ++step) norm_meanwhile<P>(step, inverse);
-    } else if (P == kMlpOut || (P != kOut && count == 2)) {
-      chains<P, 2>(part, inverse, ring, stages, ring_at);
-    } else if (P == kMlpIn && count == 3) {
-      chains<P, 3>(part, inverse, ring, stages, ring_at);
-    } else if (P == kMlpIn && count == 4) {
-      chains<P, 4>(part, inverse, ring, stages, ring_at);
-    } else {
-      chains<P, 1>(part, inverse, ring, stages, ring_at);
+    if (multiplies<P>(group)) {
+      uint4 x[P == kMlpOut ? kSets : 1][kFours];
+      flag::wait_fours(reinterpret_cast<uint4(&)[sizeof(x) / sizeof(uint4)]>(x), [&](int i) {
+        return own + i / kFours * (kGroups * kStage) + i % kFours * (32 * 4);
+      });
+      taken();
+      if (P == kMlpOut || (P != kOut && count == 2)) {
+        chains<P, 2>(x, part, ring, places, ring_at);
+      } else if (P == kMlpIn && count == 3) {
+        chains<P, 3>(x, part, ring, places, ring_at);
+      } else if (P == kMlpIn && count == 4) {
+        chains<P, 4>(x, part, ring, places, ring_at);
+      } else {
+        chains<P, 1>(x, part, ring, places, ring_at);
+      }
+    } else if (is_normed(P)) {
+      find_inverses(from + (kSquares - kInputs) + lane * 4, inverse, warp % kSlices, rows);
     }
     ring_at.advance(count);
   }
   static_assert(outs(kMlpIn) / kOutputs <= 4 * kMinProcessors && kSets == 2 &&
                 outs(kQkv) / kOutputs <= 2 * kMinProcessors && kDim / kOutputs <= kMinProcessors);
-  static_assert(kSteps >= Squares::kSteps);
+  static_assert(2 * kSlices == kFewRows);  // rows of a warp of the second group
   // prepare() waits for up to two stages while those of the product before, up to four, are not
   // given back yet. multiply() waits for up to four when all before are.
   static_assert(kRingStages >= 4 + 2);
 
  private:
-  /// This lane's part of the weights of a stage, [k / 64][output][64], the chunks of sixteen bytes
-  /// exchanged by output.
-  static __device__ void load(std::uint32_t (&to)[4], const std::byte* stages,
-                              const Cursor<kRingStages>& at, int step, int thread) {
-    const int lane = thread % 32;
-    const int k = thread / 32 % kSlices * kSteps + step;  // in sixteens
-    const int chunk = (k % 4 * 2 + lane / 16) ^ (lane % 8);
-    load_matrices(
-        to, stages + at.stage * kStageBytes + (k / 4 * kOutputs + lane % 16) * 128 + chunk * 16);
-  }
-  /// Where this thread's sums of the block's first stage go, and those of any.
-  static __device__ float* place_of_sums(float* part, int thread) {
-    return part + (thread / 32 % kSlices * kFewRows + thread % 4 * 2) * kOutputs + thread % 32 / 4;
-  }
-  static __device__ void put_sum(float* first, int stage, const float (&sum)[4]) {
-    float* const to = first + stage * kSlices * kFewRows * kOutputs;
-    to[0] = sum[0];
-    to[kOutputs] = sum[1];
-    to[8] = sum[2];
-    to[kOutputs + 8] = sum[3];
-  }
-  /// Between steps, which mostly wait for the one before: the inverse of the norm.
-  template <int P>
-  __device__ void norm_meanwhile(int step, float* inverse) {
-    if constexpr (is_normed(P)) {
-      if (step < Squares::kSteps) squares.step(step, inverse);
+  /// By a warp of the second group, of rows `row` and row + kSlices. `squares`: of this lane in row
+  /// 0.
+  static __device__ void find_inverses(const float* squares, float* inverse, int row, int rows) {
+    Squares own[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      own[i].look(squares + (row + i * kSlices) * kSquareWords, row + i * kSlices < rows);
     }
+#pragma unroll
+    for (int step = 0; step < Squares::kSteps; ++step) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) own[i].step(step, inverse + row + i * kSlices);
+    }
+  }
+  static __device__ std::uint32_t stage_at(const Places& places, const Cursor<kRingStages>& at) {
+    return places.weights + at.stage * kStageBytes;
+  }
+  /// This lane's part of the weights of a stage, [k / 64][output][64], the chunks of sixteen bytes
+  /// exchanged by output. `stage`: stage_at(). A slice begins with a multiple of 64, so a step's
+  /// place among the four of those only exchanges chunks.
+  static __device__ void load(std::uint32_t (&to)[4], std::uint32_t stage, int step) {
+    static_assert(kSteps % 4 == 0);
+    load_matrices(to, (stage ^ step % 4 * 32) + step / 4 * (kOutputs * 128));
   }
 
   /// This warp's N chains side by side, for each of them mostly waits for its last step. Weights
   /// that are not held are read `kAhead` steps before they are needed.
-  template <int P, int N>
-  __device__ void chains(float* part, float* inverse, Ring& ring, const std::byte* stages,
-                         const Cursor<kRingStages>& first) {
+  template <int P, int N, int Sets>
+  __device__ void chains(const uint4 (&x)[Sets][kSteps / 2], float* part, Ring& ring,
+                         const Places& places, const Cursor<kRingStages>& first) {
     constexpr int kAhead = N > 3 ? 1 : 2;
-    const int thread = thread_now();
-    const int group = thread / 32 / kSlices;
+    const int group = P == kMlpOut ? thread_now() / 32 / kSlices : 0;
     std::uint32_t streamed[N][kAhead][4];
+    std::uint32_t from[N];
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (held<P>(n) == kSteps) continue;
+      Cursor<kRingStages> at = first;
+      at.advance(stage_of<P>(group, n));
+      from[n] = stage_at(places, at);
+      if (held<P>(n) == 0) ring.wait_full(at);
+    }
     const auto read = [&](int step) {
 #pragma unroll
       for (int n = 0; n < N; ++n) {
-        if (step < held<P>(n) || step >= kSteps) continue;
-        Cursor<kRingStages> at = first;
-        at.advance(stage_of<P>(group, n));
-        if (step == 0) ring.wait_full(at);
-        load(streamed[n][step % kAhead], stages, at, step, thread);
+        if (step >= held<P>(n) && step < kSteps) load(streamed[n][step % kAhead], from[n], step);
       }
     };
 #pragma unroll
@@ -235,20 +243,28 @@ struct Bfloat16 {
     for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
       for (int n = 0; n < N; ++n) {
-        const auto& in = x[P == kMlpOut ? n : 0][step];
-        if (step < held<P>(n)) {
-          multiply_add(sum[n], w[n * kSteps + step], in[0], in[1]);
-        } else {
-          multiply_add(sum[n], streamed[n][step % kAhead], in[0], in[1]);
-        }
+        const uint4& both = x[P == kMlpOut ? n : 0][step / 2];
+        const auto& weights =
+            step < held<P>(n) ? w[n < 2 ? n : 0][step] : streamed[n][step % kAhead];
+        multiply_add(sum[n], weights, step % 2 == 0 ? both.x : both.z,
+                     step % 2 == 0 ? both.y : both.w);
       }
       read(step + kAhead);
-      norm_meanwhile<P>(step, inverse);
     }
-    float* const to = place_of_sums(part, thread);
+    const int thread = thread_now();
+    float* const to = part + stage_of<P>(group, 0) * kStageSums +
+                      (thread / 32 % kSlices * kFewRows + thread % 4 * 2) * kOutputs +
+                      thread % 32 / 4;
 #pragma unroll
-    for (int n = 0; n < N; ++n) put_sum(to, stage_of<P>(group, n), sum[n]);
+    for (int n = 0; n < N; ++n) {
+      float* const at = to + stage_of<P>(0, n) * kStageSums;
+      at[0] = sum[n][0];
+      at[kOutputs] = sum[n][1];
+      at[8] = sum[n][2];
+      at[kOutputs + 8] = sum[n][3];
+    }
   }
+  static constexpr int kStageSums = kSlices * kFewRows * kOutputs;
 };
 
 }  // namespace toto::cuda::layers

@@ -72,7 +72,7 @@ __device__ int begin_and_embed(const Arguments& a, const float* gain) {
     const uint2 words = *reinterpret_cast<const uint2*>(a.x + row * kDim + output + lane % 4 * 2);
     sum = {flag::publishable(words.x), flag::publishable(words.y)};
   }
-  const StreamPlace to = there ? StreamPlace(stream, T::word_at(row, output + lane % 4 * 2), row,
+  const StreamPlace to = there ? StreamPlace(stream, 0, T::word_at(row, output + lane % 4 * 2), row,
                                              output + lane % 4 * 2)
                                : StreamPlace();
   put_stream<T>(to, sum, gains);

@@ -36,8 +36,9 @@ struct OfFloat32 {
   }
 
   /// The word with element (row, k) of inputs that lie as a warp loads them.
-  static __device__ int word_at(int row, int k) {
-    return ((k / 16 * 32) + row * 4 + k % 4) * 4 + k % 16 / 4;
+  static __device__ int word_at(int row, int place) {
+    const auto k = static_cast<unsigned>(place);
+    return static_cast<int>(((k / 16 * 32) + row * 4 + k % 4) * 4 + k % 16 / 4);
   }
 
   /// Inputs k, which is even, and k + 1 of a row, `at` word_at() of the first.
@@ -62,10 +63,16 @@ struct OfFloat32 {
   }
 
   SplitInputs<kOwn, O> x;
+  static_assert(kWorkers / 32 == kFewRows);  // a warp has the squares of one row
+
+  struct Places {
+    Places() = default;
+    __device__ explicit Places(const std::byte*) {}
+  };
 
   /// Before take(): nothing here.
   template <int P>
-  __device__ void prepare(Ring&, const std::byte*, const Cursor<kRingStages>&, int) {}
+  __device__ void prepare(Ring&, const Places&, const Cursor<kRingStages>&, int) {}
 
   /// The inputs of a product into registers, in mlp_out the first quarter.
   template <int P>
@@ -97,7 +104,7 @@ struct OfFloat32 {
       }
       if constexpr (is_normed(P)) {
 #pragma unroll
-        for (int i = 0; i < Squares::kSteps; ++i) squares_.step(i, inverse);
+        for (int i = 0; i < Squares::kSteps; ++i) squares_.step(i, inverse + thread_now() / 32);
       }
     } else {
 #pragma unroll 1

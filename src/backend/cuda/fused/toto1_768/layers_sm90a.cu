@@ -65,26 +65,21 @@ __device__ void stream_weights(Shared<T>& s, const Arguments& a) {
   }
 }
 
-/// `last_rows`: that go on after the last time layer.
 template <typename T>
-__device__ void attend(Shared<T>& s, const Arguments& a, int layer, int last_rows,
-                       Progress& progress) {
+__device__ void attend(Shared<T>& s, const Arguments& a, int layer, Progress<T>& progress) {
   const bool trims = layer == a.last_time;
   if (own_row() < progress.rows) {
     const SightKind kind = s.vectors[layer].space == 0 ? kInTime
-                           : progress.trimmed          ? kOfLastVariates
+                           : layer > a.last_time       ? kOfLastVariates
                                                        : kOfVariates;
-    const Sight& sight = s.sights[kind];
+    const Sight sight = s.sights[kind];  // in registers: there it would be read for every poll
     const int out = trims ? sight.last_out : sight.out;
     float* const to = wire_of(s.wires, layer, kAttendedWire) +
                       T::word_at(out, own_head() * kHead + thread_now() % 32 * 2);
     attend_row(s.attention, wire_of(s.wires, layer, kQkvWire), sight, a.keys[layer],
                a.values[layer], out >= 0, [&](float v, float w) { T::put_inputs(to, v, w); });
   }
-  if (trims) {
-    progress.trimmed = true;
-    progress.rows = last_rows;
-  }
+  if (trims) progress.rows = s.last_rows;
 }
 
 /// What this block attends with in the layers of each kind, and what goes on after the last time
@@ -167,20 +162,23 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
   } else if (threadIdx.x >= kWorkers) {
     if (threadIdx.x == kWorkers) stream_weights(s, a);  // does not wait for what ran before
   } else {
-    Progress progress;
+    Progress<T> progress;
+    progress.places = typename T::Places(s.stages);
     progress.rows = begin_and_embed<T>(a, s.vectors[0].norm[0]);
-    if (threadIdx.x == 0) s.wires = own_wires(a);
+    if (threadIdx.x == 0) {
+      s.wires = own_wires(a);
+      s.last_rows = a.last->rows;
+    }
     sync_workers();
-    const int last_rows = a.last->rows;
 #pragma unroll 1
     for (int layer = 0; layer < a.count; ++layer) {
       multiply<T, kQkv>(s, a, layer, progress);
       if (layer == 0) await_help();
       int first = 0;
       const int count = progress.turn.take(s.deals[kOut], first);
-      Work<T, kOut> out(s, a, layer, progress, layer == a.last_time ? last_rows : progress.rows,
+      Work<T, kOut> out(s, a, layer, progress, layer == a.last_time ? s.last_rows : progress.rows,
                         first, count);
-      attend<T>(s, a, layer, last_rows, progress);
+      attend<T>(s, a, layer, progress);
       if (count > 0) out.carry_out(s, a, layer, progress);
       multiply<T, kMlpIn>(s, a, layer, progress);
       multiply<T, kMlpOut>(s, a, layer, progress);

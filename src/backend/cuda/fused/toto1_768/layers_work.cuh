@@ -23,6 +23,7 @@ struct Shared {
   Deal deals[kProducts + 1];  // and kAfter
   Sight sights[kSights];
   std::int32_t before[kFewRows];       // row_before() of each row
+  std::int32_t last_rows;              // that go on after the last time layer
   float inverse[kProducts][kFewRows];  // of the norms before qkv and mlp_in
   float* wires;                        // of this launch
 
@@ -31,21 +32,23 @@ struct Shared {
 };
 
 /// The state of the workers.
+template <typename T>
 struct Progress {
-  Cursor<kRingStages> ring;  // the next stage of this block
-  int used = 0;              // stages before that one
+  typename T::Places places;  // of this thread
+  Cursor<kRingStages> ring;   // the next stage of this block
+  int used = 0;               // stages before that one
   Turn turn;
   int sums = 0;  // where those of the next product go
   int rows = 0;
-  bool trimmed = false;
 };
 
 /// What a thread ends a product with: two outputs of a row, in mlp_in a gate and its value. Where
 /// their sums are, what is added to them and where they go is found out while the product's inputs
 /// are waited for.
 struct End {
-  const float* part = nullptr;  // the first of its sums; nullptr: no thread of this warp has any
-  const float* inverse = nullptr;
+  int part =
+      -1;  // where the first of its sums is in Shared::part; -1: no thread of this warp has any
+  int row = 0;
   float bias[2] = {};
   float* to = nullptr;   // in qkv, mlp_in and the last mlp_out; nullptr: this thread has none
   bool goes_on = false;  // in the last mlp_out: as inputs of the product after the layers
@@ -58,7 +61,7 @@ struct End {
 
 /// `rows`: there are.
 template <typename T, int P>
-__device__ End end_of(Shared<T>& s, const Arguments& a, int layer, const Progress& progress,
+__device__ End end_of(Shared<T>& s, const Arguments& a, int layer, const Progress<T>& progress,
                       int rows, int first, int count) {
   End end;
   constexpr int kUnits = kWorkers / (T::kItems * kFewRows);  // that there are threads for
@@ -69,23 +72,25 @@ __device__ End end_of(Shared<T>& s, const Arguments& a, int layer, const Progres
   if (i >= count) return end;
   const int item = thread % T::kItems;
   const int output = T::first_output(P, item);
-  end.part = s.part[progress.sums] +
+  end.part = progress.sums * T::kSumWords +
              (i * stages_of(P) * T::kSlices * kFewRows + row) * T::kOutputs + output;
-  end.inverse = &s.inverse[P][row];
+  end.row = row;
   if (row >= rows) return end;
   const int unit = first + i * static_cast<int>(gridDim.x);
   const int column = unit * T::kOutputs + output;
-  const float* const biases = s.vectors[layer].bias[P] + column;
+  const float* const biases = s.vectors[layer].bias[P] + static_cast<unsigned>(column);
   end.bias[0] = biases[0];
   end.bias[1] = biases[T::second_output(P)];
   if constexpr (P == kQkv) {
-    end.to = wire_of(s.wires, layer, kQkvWire) + row * outs(P) + column;
+    end.to = s.wires + (wire_at(layer, kQkvWire) + static_cast<unsigned>(row * outs(P) + column));
   } else if constexpr (P == kMlpIn) {
-    end.to = wire_of(s.wires, layer, kGatedWire) + T::gated_word(row, unit, item);
+    end.to = s.wires +
+             (wire_at(layer, kGatedWire) + static_cast<unsigned>(T::gated_word(row, unit, item)));
   } else {
     const bool trims = P == kOut && layer == a.last_time;
-    end.from = (P == kOut ? stream_into(s.wires, layer) : wire_of(s.wires, layer, kMiddleWire)) +
-               kRows + (trims ? s.before[row] : row) * kDim + column;
+    const int source = trims ? s.before[row] : row;
+    end.from = s.wires + ((P == kOut ? stream_at(layer) : wire_at(layer, kMiddleWire)) +
+                          static_cast<unsigned>(kRows + source * kDim + column));
     end.held = flag::peek_pair(end.from);
     if (P == kMlpOut && layer + 1 == a.count) {
       end.goes_on = a.after.outs != 0;
@@ -93,20 +98,21 @@ __device__ End end_of(Shared<T>& s, const Arguments& a, int layer, const Progres
                            : a.y + row * kDim + column;
       return end;
     }
-    end.stream = StreamPlace(
-        P == kOut ? wire_of(s.wires, layer, kMiddleWire) : stream_into(s.wires, layer + 1),
-        T::word_at(row, column), row, column);
+    end.stream =
+        StreamPlace(s.wires, P == kOut ? wire_at(layer, kMiddleWire) : stream_at(layer + 1),
+                    T::word_at(row, column), row, column);
     const Vectors& next = s.vectors[P == kOut ? layer : layer + 1];
-    end.gain = *reinterpret_cast<const float2*>(next.norm[P == kOut ? 1 : 0] + column);
+    end.gain = *reinterpret_cast<const float2*>(next.norm[P == kOut ? 1 : 0] +
+                                                static_cast<unsigned>(column));
   }
   return end;
 }
 
 /// Adds up the slices and hands on what that gives.
 template <typename T, int P>
-__device__ void finish(const End& end) {
-  if (end.part == nullptr) return;
-  const float* first = end.part;
+__device__ void finish(const Shared<T>& s, const End& end) {
+  if (end.part < 0) return;
+  const float* first = s.part[0] + end.part;
   float v[2] = {};
 #pragma unroll T::kAddedAtOnce
   for (int stage = 0; stage < stages_of(P); ++stage) {
@@ -118,7 +124,7 @@ __device__ void finish(const End& end) {
     }
     first += T::kSlices * kFewRows * T::kOutputs;
   }
-  const float inverse = is_normed(P) ? *end.inverse : 1.0F;
+  const float inverse = is_normed(P) ? s.inverse[P][end.row] : 1.0F;
   v[0] = __fmaf_rn(v[0], inverse, end.bias[0]);
   v[1] = __fmaf_rn(v[1], inverse, end.bias[1]);
   if constexpr (P == kQkv) {
@@ -149,33 +155,38 @@ struct Work {
   End end;
   int count;  // units; 0: this block has none, and nothing is to be done
 
-  __device__ Work(Shared<T>& s, const Arguments& a, int layer, Progress& progress, int rows,
+  __device__ Work(Shared<T>& s, const Arguments& a, int layer, Progress<T>& progress, int rows,
                   int first, int units)
       : count(units) {
-    product.template prepare<P>(s.ring, s.stages, progress.ring, count * stages_of(P));
+    product.template prepare<P>(s.ring, progress.places, progress.ring, count * stages_of(P));
     end = end_of<T, P>(s, a, layer, progress, rows, first, count);
   }
 
-  __device__ void carry_out(Shared<T>& s, const Arguments& a, int layer, Progress& progress) {
-    product.template take<P>(P == kQkv     ? stream_into(s.wires, layer) + kInputs
-                             : P == kOut   ? wire_of(s.wires, layer, kAttendedWire)
-                             : P == kMlpIn ? wire_of(s.wires, layer, kMiddleWire) + kInputs
-                                           : wire_of(s.wires, layer, kGatedWire),
-                             progress.rows);
+  __device__ void carry_out(Shared<T>& s, const Arguments& a, int layer, Progress<T>& progress) {
+    const float* const from = P == kQkv     ? stream_into(s.wires, layer) + kInputs
+                              : P == kOut   ? wire_of(s.wires, layer, kAttendedWire)
+                              : P == kMlpIn ? wire_of(s.wires, layer, kMiddleWire) + kInputs
+                                            : wire_of(s.wires, layer, kGatedWire);
+    float* const part = s.part[progress.sums];
     if constexpr (T::kReleasesLate) {
-      if (threadIdx.x == 0) s.ring.release(progress.used);
+      product.template multiply<P>(from, progress.rows, part, s.inverse[P], s.ring, progress.places,
+                                   progress.ring, count, [&] {
+                                     if (threadIdx.x == 0) s.ring.release(progress.used);
+                                   });
       progress.used += count * stages_of(P);
+    } else {
+      product.template take<P>(from, progress.rows);
+      product.template multiply<P>(part, s.inverse[P], s.ring, s.stages, progress.ring, count,
+                                   a.nothing);
     }
-    product.template multiply<P>(s.part[progress.sums], s.inverse[P], s.ring, s.stages,
-                                 progress.ring, count, a.nothing);
     progress.sums = T::kSums - 1 - progress.sums;
     sync_workers();
-    finish<T, P>(end);
+    finish<T, P>(s, end);
   }
 };
 
 template <typename T, int P>
-__device__ void multiply(Shared<T>& s, const Arguments& a, int layer, Progress& progress) {
+__device__ void multiply(Shared<T>& s, const Arguments& a, int layer, Progress<T>& progress) {
   int first = 0;
   const int count = progress.turn.take(s.deals[P], first);
   if (count == 0) return;
