@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in bfloat16 with up to eight rows: the weights are streamed once. A block has 16
-// outputs, each warp some slices of k, all of whose weights it asks for at once.
+// Products in bfloat16 with up to eight rows, normed on the way with a gain (others are in
+// some_rows_bf16.cu): the weights are streamed once. A block has 16 outputs, each warp some slices
+// of k, all of whose weights it asks for at once.
 #include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/ops/norm.cuh"

@@ -176,7 +176,6 @@ void choose(const ProductArgs& a, const Stream& s) {
 }  // namespace
 
 void product_bf16(const ProductArgs& a, const Stream& s) {
-  if (a.rows.count <= kFewRows && !a.silu && few_rows_bf16(a, s)) return;
   if (some_rows_bf16(a, s)) return;
   if (many_rows_bf16(a, s)) return;
   with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in bfloat16 with up to 32 rows, of any width: the weights are streamed once. A thread
-// block has 16 or 32 outputs, each warp some slices of k: it asks for the weights of its first
-// slice before it even knows that the inputs are there. Inputs are bfloat16, or float32 rows that
-// are normed on the way (row_squares.cuh). Every output is summed as product.h says.
+// block has 16 or 32 outputs. A warp has eight rows of one slice of k; those of a slice share its
+// weights, which they ask for before they even know that the inputs are there. One warp more finds
+// what sums are multiplied with, and asks for what is added to them. Inputs are bfloat16, or
+// float32 rows that are normed on the way (row_squares.cuh). Every output is summed as product.h
+// says. There is one kernel for all numbers of rows, and little is unrolled: a layer runs through
+// several kernels, and instructions that are not near come at some nine cycles each.
 #include <algorithm>
 
 #include "backend/cuda/gemm/mma.cuh"
@@ -13,21 +16,10 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kPitch = kSliceBf16 + 8;  // eight rows lie in different banks
-constexpr int kChunks = kSliceBf16 / 8;
-constexpr int kMaxWarps = 8;
+constexpr int kMaxWarps = 26;
 constexpr int kRowsOfTile = 8;
-
-/// Sizes for Tiles * 8 rows and Parts * 16 outputs.
-template <int Tiles, int Parts>
-struct Shape {
-  static constexpr int kRows = Tiles * kRowsOfTile;
-  static constexpr int kOutputs = Parts * 16;
-  static constexpr int kWarpElements = (kOutputs + kRows) * kPitch;  // of a warp's slice
-  static constexpr std::size_t bytes(int warps, int slices) {
-    return static_cast<std::size_t>(warps) * kWarpElements * 2 +
-           static_cast<std::size_t>(slices) * kRows * (kOutputs + 1) * sizeof(float);
-  }
-};
+constexpr int kPieces = kSliceBf16 / kPitchBf16;  // of 128 bytes, in a slice of a row
+static_assert(kPieces * kPitchBf16 == kSliceBf16 && kPitchBf16 == 64);
 
 struct Some {
   const __nv_bfloat16* w;
@@ -41,161 +33,233 @@ struct Some {
   bool silu, norm;
   float epsilon;
   int slices;
+  int tiles;          // of eight rows
+  int at_once;        // slices
+  int part_of_65536;  // 65536 / tiles, rounded up: divides the numbers of warps without a division
 };
 
-template <int Tiles, int Parts>
-__global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(Some a) {
-  using S = Shape<Tiles, Parts>;
+/// Shared memory of a block with `Outputs` outputs.
+template <int Outputs>
+struct Memory {
+  __nv_bfloat16* ws;  // [at_once][Outputs][kPitch]
+  __nv_bfloat16* xs;  // [at_once][rows][kPitch]
+  float* part;        // [slices][rows][Outputs]
+  float* before;      // [rows][Outputs] what a residual is added to
+  float* squares;     // [slices][rows]
+  float* by;          // [rows]
+  float* bias;        // [Outputs]
+
+  __device__ Memory(void* shared, const Some& a) {
+    const int rows = a.tiles * kRowsOfTile;
+    ws = static_cast<__nv_bfloat16*>(shared);
+    xs = ws + a.at_once * Outputs * kPitch;
+    part = reinterpret_cast<float*>(xs + a.at_once * rows * kPitch);
+    before = part + a.slices * rows * Outputs;
+    squares = before + rows * Outputs;
+    by = squares + a.slices * rows;
+    bias = by + rows;
+  }
+  static std::size_t bytes(const Some& a) {
+    const auto rows = static_cast<std::size_t>(a.tiles) * kRowsOfTile;
+    const auto slices = static_cast<std::size_t>(a.slices);
+    return static_cast<std::size_t>(a.at_once) * (Outputs + rows) * kPitch * 2 +
+           ((slices + 1) * rows * Outputs + (slices + 1) * rows + Outputs) * sizeof(float);
+  }
+};
+
+/// A slice of `rows` rows to shared memory, pieces of four rows by 128 bytes in turn by `warps`
+/// warps, of which this is number `warp`. from(row, k): nullptr where there is nothing; zeros then.
+/// `any`: some address that may be read.
+template <typename From>
+__device__ void bring(__nv_bfloat16* to, int rows, int warp, int warps, const __nv_bfloat16* any,
+                      const From& from) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int k0 = lane % 8 * 8;
+#pragma unroll 2
+  for (int i = warp; i < rows / 4 * kPieces; i += warps) {
+    const int row = i / kPieces * 4 + lane / 8;
+    const int k = i % kPieces * kPitchBf16 + k0;
+    const __nv_bfloat16* const source = from(row, k);
+    copy_16(to + row * kPitch + k, source != nullptr ? source : any, source != nullptr ? 16 : 0);
+  }
+}
+
+/// Sixteen k of all parts, twice: `w` and `x` are addresses in shared memory.
+template <int Parts>
+__device__ void multiply_pair(float (&sum)[Parts][4], std::uint32_t w, std::uint32_t x) {
+  std::uint32_t in[4];
+  load_matrices(in, x);
+#pragma unroll
+  for (int step = 0; step < 2; ++step) {
+#pragma unroll
+    for (int p = 0; p < Parts; ++p) {
+      std::uint32_t weights[4];
+      load_matrices(weights, w + (p * 16 * kPitch + step * 16) * 2);
+      multiply_add(sum[p], weights, in[2 * step], in[2 * step + 1]);
+    }
+  }
+}
+
+template <int Parts>
+__global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
+  constexpr int kOutputs = Parts * 16;
+  constexpr int kShift = Parts == 1 ? 4 : 5;
+  static_assert(1 << kShift == kOutputs);
   extern __shared__ float4 shared[];
+  const Memory<kOutputs> m(shared, a);
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
   const int lane = thread % 32;
-  const int warps = static_cast<int>(blockDim.x) / 32;
-  auto* const ws = reinterpret_cast<__nv_bfloat16*>(shared) + warp * S::kWarpElements;
-  __nv_bfloat16* const xs = ws + S::kOutputs * kPitch;  // [kRows][kPitch]
-  auto* const part = reinterpret_cast<float*>(reinterpret_cast<__nv_bfloat16*>(shared) +
-                                              warps * S::kWarpElements);  // [slices][rows][outputs]
-  float* const squares = part + a.slices * S::kRows * S::kOutputs;        // [slices][rows]
-  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) * S::kOutputs;
+  const int most = a.tiles * kRowsOfTile;  // rows
+  const bool helps = warp == a.at_once * a.tiles;
+  const int group = warp * a.part_of_65536 / 65536;  // which of the slices at hand this warp has
+  const int tile = warp - group * a.tiles;
+  __nv_bfloat16* const ws = m.ws + group * kOutputs * kPitch;
+  __nv_bfloat16* const xs = m.xs + (group * most + tile * kRowsOfTile) * kPitch;
+  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) * kOutputs;
+  const bool adds = a.epilogue == Epilogue::residual && a.out % 4 == 0;
 
-  const auto bring_weights = [&](int s) {
-#pragma unroll 4
-    for (int i = lane; i < S::kOutputs * kChunks; i += 32) {
-      const int o = i / kChunks;
-      const int k = i % kChunks * 8;
-      const bool inside = out0 + o < a.stored && s * kSliceBf16 + k < a.pitch;
-      copy_16(ws + o * kPitch + k,
-              inside ? a.w + std::int64_t{out0 + o} * a.pitch + s * kSliceBf16 + k : a.w,
-              inside ? 16 : 0);
+  std::int32_t rows = 0;
+#pragma unroll 1
+  for (int s0 = 0; s0 < a.slices; s0 += a.at_once) {
+    const int s = s0 + group;
+    const bool works = !helps && s < a.slices;
+    if (s0 > 0) __syncthreads();  // the slices before have been multiplied
+    if (works) {
+      bring(ws, kOutputs, tile, a.tiles, a.w, [&](int o, int k) {
+        const bool inside = out0 + o < a.stored && s * kSliceBf16 + k < a.pitch;
+        return inside ? a.w + std::int64_t{out0 + o} * a.pitch + s * kSliceBf16 + k : nullptr;
+      });
+    } else if (helps && s0 == 0) {
+      for (int o = lane; o < kOutputs; o += 32) {
+        m.bias[o] = a.bias != nullptr && out0 + o < a.stored ? a.bias[out0 + o] : 0.0F;
+      }
     }
-    commit_copies();
-  };
-  if (warp < a.slices) bring_weights(warp);
-  begin_kernel();
-  const std::int32_t rows = live_rows(a.count);
-  const std::int32_t row_width = padded_bf16(a.in);
-
-  for (int s = warp; s < a.slices; s += warps) {
-    if (s != warp) bring_weights(s);
-    if (a.norm) {
+    if (s0 == 0) {
+      begin_kernel();
+      rows = live_rows(a.count);
+    }
+    if (works && a.norm) {
       const auto* const x = static_cast<const float*>(a.x) + s * kSliceBf16;
-      const int half = lane / kSliceLanes;
       const int own = lane % kSliceLanes;
-#pragma unroll 4
-      for (int r = half; r < S::kRows; r += 2) {
-        float4 v[kSliceFours];
-        load_slice(v, x + std::int64_t{r} * a.in, own, r < rows ? a.in - s * kSliceBf16 : 0);
-        const float sum = slice_squares(v);
-        if (own == 0) squares[s * S::kRows + r] = sum;
+      float4 v[kRowsOfTile / 2][kSliceFours];
 #pragma unroll
-        for (int i = 0; i < kSliceFours; ++i) {
-          *reinterpret_cast<uint2*>(xs + r * kPitch + (own + i * kSliceLanes) * 4) =
-              four_bf16(v[i]);
+      for (int i = 0; i < kRowsOfTile / 2; ++i) {
+        const int r = tile * kRowsOfTile + i * 2 + lane / kSliceLanes;
+        load_slice(v[i], x + std::int64_t{r} * a.in, own, r < rows ? a.in - s * kSliceBf16 : 0);
+      }
+#pragma unroll
+      for (int i = 0; i < kRowsOfTile / 2; ++i) {
+        const int r = i * 2 + lane / kSliceLanes;
+        const float sum = slice_squares(v[i]);
+        if (own == 0) m.squares[s * most + tile * kRowsOfTile + r] = sum;
+#pragma unroll
+        for (int j = 0; j < kSliceFours; ++j) {
+          *reinterpret_cast<uint2*>(xs + r * kPitch + (own + j * kSliceLanes) * 4) =
+              four_bf16(v[i][j]);
         }
       }
-    } else {
-      const auto* const x = static_cast<const __nv_bfloat16*>(a.x);
-#pragma unroll 4
-      for (int i = lane; i < S::kRows * kChunks; i += 32) {
-        const int r = i / kChunks;
-        const int k = i % kChunks * 8;
-        const bool inside = r < rows && s * kSliceBf16 + k < row_width;
-        copy_16(xs + r * kPitch + k,
-                inside ? x + std::int64_t{r} * row_width + s * kSliceBf16 + k : x, inside ? 16 : 0);
+    } else if (works) {
+      const std::int32_t row_width = padded_bf16(a.in);
+      const auto* const x = static_cast<const __nv_bfloat16*>(a.x) +
+                            std::int64_t{tile * kRowsOfTile} * row_width + s * kSliceBf16;
+      bring(xs, kRowsOfTile, 0, 1, a.w, [&](int r, int k) {
+        const bool inside = tile * kRowsOfTile + r < rows && s * kSliceBf16 + k < row_width;
+        return inside ? x + std::int64_t{r} * row_width + k : nullptr;
+      });
+    } else if (helps && s0 == 0) {
+      if (!a.norm && lane < most)
+        m.by[lane] = a.scale != nullptr && lane < rows ? a.scale[lane] : 1;
+      for (int i = lane; adds && i < most * (kOutputs / 4); i += 32) {
+        const int r = i / (kOutputs / 4);
+        const int o = i % (kOutputs / 4) * 4;
+        const bool inside = r < rows && out0 + o < a.out;
+        const float* const y = static_cast<const float*>(a.y);
+        copy_16(m.before + r * kOutputs + o, inside ? y + std::int64_t{r} * a.out + out0 + o : y,
+                inside ? 16 : 0);
       }
-      commit_copies();
     }
+    commit_copies();
     wait_copies<0>();
-    __syncwarp();
+    __syncthreads();
 
-    float sum[Parts][Tiles][4] = {};
-    const int end = min(kSliceBf16, a.pitch - s * kSliceBf16);
-#pragma unroll 2
-    for (int k = 0; k < end; k += 16) {
-      std::uint32_t w[Parts][4];
+    if (works) {
+      float sum[Parts][4] = {};
+      const std::uint32_t w = shared_address(ws + lane % 16 * kPitch + lane / 16 * 8);
+      const std::uint32_t x = shared_address(xs + lane % 8 * kPitch + lane / 8 * 8);
+      const int end = min(kSliceBf16, a.pitch - s * kSliceBf16);
+      if (end == kSliceBf16) {
+#pragma unroll
+        for (int k = 0; k < kSliceBf16; k += 32) multiply_pair(sum, w + k * 2, x + k * 2);
+      } else {
+#pragma unroll 1
+        for (int k = 0; k < end; k += 32) multiply_pair(sum, w + k * 2, x + k * 2);
+      }
+      float* const to =
+          m.part + (s * most + tile * kRowsOfTile + lane % 4 * 2) * kOutputs + lane / 4;
 #pragma unroll
       for (int p = 0; p < Parts; ++p) {
-        load_matrices(w[p], ws + (p * 16 + lane % 16) * kPitch + k + lane / 16 * 8);
+        to[p * 16] = sum[p][0];
+        to[p * 16 + kOutputs] = sum[p][1];
+        to[p * 16 + 8] = sum[p][2];
+        to[p * 16 + kOutputs + 8] = sum[p][3];
       }
-#pragma unroll
-      for (int t = 0; t < Tiles; ++t) {
-        std::uint32_t x[2];
-        load_matrices(x, xs + (t * kRowsOfTile + lane % 8) * kPitch + k + lane / 8 % 2 * 8);
-#pragma unroll
-        for (int p = 0; p < Parts; ++p) multiply_add(sum[p][t], w[p], x[0], x[1]);
-      }
-    }
-    __syncwarp();  // before the next slice is written over this one
-#pragma unroll
-    for (int p = 0; p < Parts; ++p) {
-#pragma unroll
-      for (int t = 0; t < Tiles; ++t) {
-        const int row = t * kRowsOfTile + lane % 4 * 2;
-        float* const to = part + (s * S::kRows + row) * S::kOutputs + p * 16 + lane / 4;
-        to[0] = sum[p][t][0];
-        to[S::kOutputs] = sum[p][t][1];
-        to[8] = sum[p][t][2];
-        to[S::kOutputs + 8] = sum[p][t][3];
-      }
+    } else if (helps && a.norm && s0 + a.at_once >= a.slices && lane < most) {
+      float all = 0;
+#pragma unroll 4
+      for (int i = 0; i < a.slices; ++i) all += m.squares[i * most + lane];
+      m.by[lane] = inverse_root(all, a.in, a.epsilon);
     }
   }
   __syncthreads();
 
-  const auto scale_of = [&](int r) {
-    if (a.norm) {
-      float all = 0;
-      for (int s = 0; s < a.slices; ++s) all += squares[s * S::kRows + r];
-      return inverse_root(all, a.in, a.epsilon);
-    }
-    return a.scale != nullptr ? a.scale[r] : 1.0F;
-  };
-  const auto total = [&](int r, int o, float by) {
-    float sum = 0;
-    for (int s = 0; s < a.slices; ++s) sum += part[(s * S::kRows + r) * S::kOutputs + o];
-    return __fmaf_rn(sum, by, a.bias == nullptr ? 0.0F : a.bias[out0 + o]);
-  };
   const bool gated = a.epilogue == Epilogue::gated;
-  const int width = gated ? S::kOutputs / 2 : S::kOutputs;
+  const int shift = gated ? kShift - 1 : kShift;
+  const int width = 1 << shift;
   const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
-  for (int i = thread; i < S::kRows * width; i += static_cast<int>(blockDim.x)) {
-    const int r = i / width;
-    const int o = i % width;
+#pragma unroll 1
+  for (int i = thread; i < most * width; i += static_cast<int>(blockDim.x)) {
+    const int r = i >> shift;
+    const int o = i & (width - 1);
     const std::int32_t column = out0 / (gated ? 2 : 1) + o;
     if (r >= rows || column >= columns) continue;
     const std::int64_t at = std::int64_t{r} * columns + column;
-    const float by = scale_of(r);
-    if (gated) {  // gates and values lie in groups of eight
-      const int gate = o / 8 * 16 + o % 8;
-      static_cast<__nv_bfloat16*>(a.y)[at] =
-          __float2bfloat16_rn(silu(total(r, gate, by)) * total(r, gate + 8, by));
-      continue;
+    const int first = gated ? o / 8 * 16 + o % 8 : o;  // gates and values lie in groups of eight
+    const int second = gated ? first + 8 : first;
+    const float* const part = m.part + r * kOutputs;
+    float v = 0;
+    float u = 0;
+#pragma unroll 4
+    for (int s = 0; s < a.slices; ++s) {
+      v += part[s * most * kOutputs + first];
+      u += part[s * most * kOutputs + second];
     }
-    const float v = total(r, o, by);
-    if (a.silu) {
-      static_cast<__nv_bfloat16*>(a.y)[at] = __float2bfloat16_rn(silu(v));
+    v = __fmaf_rn(v, m.by[r], m.bias[first]);
+    u = __fmaf_rn(u, m.by[r], m.bias[second]);
+    if (gated || a.silu) {
+      v = silu(v);
+      static_cast<__nv_bfloat16*>(a.y)[at] = __float2bfloat16_rn(gated ? v * u : v);
     } else {
       float* const to = static_cast<float*>(a.y) + at;
-      *to = a.epilogue == Epilogue::residual ? *to + v : v;
+      if (a.epilogue == Epilogue::residual) v = (adds ? m.before[r * kOutputs + o] : *to) + v;
+      *to = v;
     }
   }
 }
 
-template <int Tiles, int Parts>
-bool run(const Some& a, const Stream& s) {
-  const int warps = std::min(a.slices, kMaxWarps);
-  const std::size_t bytes = Shape<Tiles, Parts>::bytes(warps, a.slices);
-  if (bytes > static_cast<std::size_t>(s.shared_bytes)) return false;
-  allow_shared_memory<some_bf16<Tiles, Parts>>(bytes);
-  launch(some_bf16<Tiles, Parts>, dim3(ceil_div(a.stored, Shape<Tiles, Parts>::kOutputs)),
-         dim3(static_cast<unsigned>(32 * warps)), bytes, s, a);
+template <int Parts>
+bool run(Some a, const Stream& s) {
+  a.part_of_65536 = (65536 + a.tiles - 1) / a.tiles;
+  a.at_once = std::min(a.slices, (kMaxWarps - 1) / a.tiles);
+  const int rounds = (a.slices + a.at_once - 1) / a.at_once;
+  a.at_once = (a.slices + rounds - 1) / rounds;
+  const auto bytes = [&] { return Memory<Parts * 16>::bytes(a); };
+  while (a.at_once > 1 && bytes() > static_cast<std::size_t>(s.shared_bytes)) --a.at_once;
+  if (bytes() > static_cast<std::size_t>(s.shared_bytes)) return false;
+  allow_shared_memory<some_bf16<Parts>>(bytes());
+  const auto warps = static_cast<unsigned>(a.at_once * a.tiles + 1);
+  launch(some_bf16<Parts>, dim3(ceil_div(a.stored, Parts * 16)), dim3(32 * warps), bytes(), s, a);
   return true;
-}
-
-template <int Tiles>
-bool choose(const Some& a, const Stream& s) {
-  // Wide blocks where narrow ones would come in more than one wave: rows are read less often.
-  const bool wide = ceil_div(a.stored, 16) > static_cast<unsigned>(s.processors);
-  return (wide && run<Tiles, 2>(a, s)) || run<Tiles, 1>(a, s);
 }
 
 }  // namespace
@@ -203,6 +267,7 @@ bool choose(const Some& a, const Stream& s) {
 bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (a.gain != nullptr || a.rows.count > kSomeRows) return false;
   if (a.norm && a.in % 4 != 0) return false;
+  if (a.rows.count == 0) return true;
   const Some some{static_cast<const __nv_bfloat16*>(a.w),
                   a.bias,
                   a.scale,
@@ -217,19 +282,13 @@ bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
                   a.silu,
                   a.norm,
                   a.epsilon,
-                  (a.in + kSliceBf16 - 1) / kSliceBf16};
-  switch ((a.rows.count + kRowsOfTile - 1) / kRowsOfTile) {
-    case 0:
-      return true;
-    case 1:
-      return choose<1>(some, s);
-    case 2:
-      return choose<2>(some, s);
-    case 3:
-      return choose<3>(some, s);
-    default:
-      return choose<4>(some, s);
-  }
+                  (a.in + kSliceBf16 - 1) / kSliceBf16,
+                  (a.rows.count + kRowsOfTile - 1) / kRowsOfTile,
+                  0,
+                  0};
+  // Wide blocks where narrow ones would come in more than one wave: rows are read less often.
+  const bool wide = ceil_div(a.stored, 16) > static_cast<unsigned>(s.processors);
+  return (wide && run<2>(some, s)) || run<1>(some, s);
 }
 
 }  // namespace toto::cuda
