@@ -72,6 +72,26 @@ TEST_F(CudaToto2, BitsDependOnTheRequestAlone) {
   }
 }
 
+// Where few lanes leave processors idle, attention has thread blocks of more warps.
+TEST_F(CudaToto2, RequestsThatFillTheDeviceHaveTheBitsOfOne) {
+  for (const CudaWeights weights : {CudaWeights::f32, CudaWeights::bf16}) {
+    for (const Toto2Config& config : {smallest(), grouped()}) {
+      const auto net = on_device(config, weights);
+      Dice dice(13);
+      std::vector<Made> kinds;
+      for (int i = 0; i < 6; ++i) kinds.push_back(make(dice, config.patch_size));
+      std::vector<std::vector<double>> expected;
+      for (const Made& m : kinds) expected.push_back(forecast(*net, m));
+      std::vector<Made> batch;
+      for (std::size_t i = 0; i < 240; ++i) batch.push_back(kinds[i % kinds.size()]);
+      const std::vector<std::vector<double>> found = forecast(*net, batch);
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        ASSERT_EQ(found[i], expected[i % kinds.size()]) << config.num_groups << ", request " << i;
+      }
+    }
+  }
+}
+
 // The bound of the CPU's kernels (toto2_generation_test.cpp).
 TEST_F(CudaToto2, Float32IsCloseToFloat64) {
   for (const Toto2Config& config : configs()) {

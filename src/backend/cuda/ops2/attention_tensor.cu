@@ -3,9 +3,10 @@
 // channels, which all released sizes have. Queries, keys, values and weights are rounded to tf32;
 // sums are float32. A warp has sixteen queries and takes 32 keys at a time.
 //
-// There are two ways with the same bits. Where the keys and values of a lane fit into shared
-// memory, a thread block prepares them there for all its queries. Otherwise one kernel prepares
-// them in the cache, and another attends.
+// There are three ways with the same bits. Where the keys and values of a lane fit into shared
+// memory, a thread block prepares them there for all its queries: of few warps where there are many
+// lanes, of more where there are few. Otherwise one kernel prepares them in the cache, and another
+// attends.
 #include <algorithm>
 
 #include "backend/cuda/gemm/mma.cuh"
@@ -22,9 +23,11 @@ constexpr int kSteps = kWidth / 8;  // of a tensor core over them
 constexpr int kRowLanes = 16;       // lanes that prepare a key, four channels each
 constexpr int kPitch = kWidth + 4;  // of rows in shared memory: no bank conflicts
 constexpr int kWarps = 4;
-constexpr int kLaneWarps = 2;  // few: short contexts have two tiles of queries
-constexpr int kTile = 16;      // queries of a warp
-constexpr int kKeys = 32;      // at a time
+constexpr int kLaneWarps = 2;    // few: short contexts have two tiles of queries
+constexpr int kAloneWarps = 10;  // where there are so few lanes that processors are idle
+constexpr int kAloneTiles = 5;   // of queries then
+constexpr int kTile = 16;        // queries of a warp
+constexpr int kKeys = 32;        // at a time
 
 /// What every kernel here is given.
 struct Attention {
@@ -46,6 +49,19 @@ __device__ float4 rounded(const float4& v) {
           __uint_as_float(to_tf32(v.z)), __uint_as_float(to_tf32(v.w))};
 }
 
+/// Divides in place.
+template <int N>
+__device__ void divide(float (&v)[N], float by) {
+  if (Divisor::ordinary(by)) {
+    const Divisor divisor(by);
+#pragma unroll
+    for (float& x : v) x = divisor(x);
+  } else {
+#pragma unroll
+    for (float& x : v) x = x / by;
+  }
+}
+
 /// A key as attention takes it, by sixteen lanes: normed, rotated, rounded. All lanes of the warp
 /// take part.
 __device__ float4 prepare_key(float4 v, const Attention& a, const CallSlice& s, std::int32_t patch,
@@ -57,7 +73,9 @@ __device__ float4 prepare_key(float4 v, const Attention& a, const CallSlice& s, 
     squares = __fmaf_rn(v.w, v.w, squares);
     const float root = sqrtf(sum_of_lanes<kRowLanes>(squares) / kWidth + a.gains.epsilon);
     const float* const gain = a.gains.key + 4 * own;
-    v = {v.x / root * gain[0], v.y / root * gain[1], v.z / root * gain[2], v.w / root * gain[3]};
+    float all[4] = {v.x, v.y, v.z, v.w};
+    divide(all, root);
+    v = {all[0] * gain[0], all[1] * gain[1], all[2] * gain[2], all[3] * gain[3]};
   }
   if (own < kRowLanes / 2) {
     const TokenRotation r(a.rotary, s, patch, kWidth);
@@ -126,8 +144,9 @@ struct Queries {
 #pragma unroll
         for (int i = 0; i < 2 * kSteps; ++i) squares = __fmaf_rn(v[i], v[i], squares);
         const float root = sqrtf(sum_of_lanes<4>(squares) / kWidth + a.gains.epsilon);
+        divide(v, root);
 #pragma unroll
-        for (int i = 0; i < 2 * kSteps; ++i) v[i] = v[i] / root * a.gains.query[column + 4 * i];
+        for (int i = 0; i < 2 * kSteps; ++i) v[i] *= a.gains.query[column + 4 * i];
       }
       const TokenRotation rotation(a.rotary, source, patch, kWidth);
 #pragma unroll
@@ -229,78 +248,88 @@ __device__ void attend_tile(const Queries& q, const Tile& tile, const float* key
   }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const float all = sum_of_lanes<4>(total[r]);
+    float v[2 * kSteps];
+#pragma unroll
+    for (int j = 0; j < 2 * kSteps; ++j) v[j] = out[j / 2][2 * r + j % 2];
+    divide(v, sum_of_lanes<4>(total[r]));
+#pragma unroll
+    for (int j = 0; j < 2 * kSteps; ++j) out[j / 2][2 * r + j % 2] = v[j];
+  }
+}
+
+/// A lane of the wanted call.
+struct LaneAt {
+  const LaneOfCall lane;
+  const CallSlice& source;
+  const std::int64_t first_row;
+  const std::int32_t queries;
+
+  __device__ LaneAt(const Attention& a, std::int32_t index)
+      : lane(lane_of_call(*a.wanted, index)),
+        source(a.all->slices[lane.slice]),
+        first_row(source.row + std::int64_t{lane.variate} * source.tokens),
+        queries(lane.s.tokens * (a.shape.heads / a.shape.groups)) {}
+  [[nodiscard]] __device__ Queries queries_of(const Attention& a, const Tile& tile) const {
+    return Queries(a, source, first_row, tile);
+  }
+};
+
+/// Attends with a tile and hands on what that gives.
+__device__ void finish_tile(const Attention& a, const LaneAt& at, const Tile& tile,
+                            const Queries& q, const float* keys, const float* values,
+                            std::int32_t pitch) {
+  const CallSlice& s = at.lane.s;
+  const std::uint8_t* const hidden =
+      s.time_mask ? a.arrays.hidden + first_patch_of(s, at.lane.variate) + s.first_slot : nullptr;
+  const int column = static_cast<int>(threadIdx.x) % 4;
+  float out[kSteps][4];
+  attend_tile(q, tile, keys, values, pitch, hidden, out);
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    if (!tile.there[r]) continue;
+    const std::int64_t row = s.row + std::int64_t{at.lane.variate} * s.tokens + tile.token[r];
+    auto* const to = reinterpret_cast<__nv_bfloat162*>(
+        a.out + row * a.shape.attended() + std::int64_t{tile.head[r]} * kWidth + 2 * column);
 #pragma unroll
     for (int j = 0; j < kSteps; ++j) {
-      out[j][2 * r] /= all;
-      out[j][2 * r + 1] /= all;
+      to[4 * j] = __floats2bfloat162_rn(out[j][2 * r], out[j][2 * r + 1]);
     }
   }
 }
 
 /// The tiles of a lane and head group that are this warp's: of `warps`, number `warp`.
-__device__ void attend_tiles(const Attention& a, const LaneOfCall& lane, std::int32_t group,
+__device__ void attend_tiles(const Attention& a, const LaneAt& at, std::int32_t group,
                              const float* keys, const float* values, std::int32_t pitch,
                              std::int32_t warp, std::int32_t warps) {
-  const CallSlice& s = lane.s;
-  const CallSlice& source = a.all->slices[lane.slice];
-  const std::int64_t first_row = source.row + std::int64_t{lane.variate} * source.tokens;
-  const std::int32_t queries = s.tokens * (a.shape.heads / a.shape.groups);
-  const std::uint8_t* const hidden =
-      s.time_mask ? a.arrays.hidden + first_patch_of(s, lane.variate) + s.first_slot : nullptr;
-  const int column = static_cast<int>(threadIdx.x) % 4;
-  for (std::int32_t first = warp * kTile; first < queries; first += warps * kTile) {
-    const Tile tile(s, a.shape, group, first);
-    const Queries q(a, source, first_row, tile);
-    float out[kSteps][4];
-    attend_tile(q, tile, keys, values, pitch, hidden, out);
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      if (!tile.there[r]) continue;
-      const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens + tile.token[r];
-      auto* const to = reinterpret_cast<__nv_bfloat162*>(
-          a.out + row * a.shape.attended() + std::int64_t{tile.head[r]} * kWidth + 2 * column);
-#pragma unroll
-      for (int j = 0; j < kSteps; ++j) {
-        to[4 * j] = __floats2bfloat162_rn(out[j][2 * r], out[j][2 * r + 1]);
-      }
-    }
+  for (std::int32_t first = warp * kTile; first < at.queries; first += warps * kTile) {
+    const Tile tile(at.lane.s, a.shape, group, first);
+    finish_tile(a, at, tile, at.queries_of(a, tile), keys, values, pitch);
   }
 }
 
-/// A thread block for a lane and a head group; many at once, for each waits for memory twice.
-__global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attention a) {
-  extern __shared__ float4 shared[];
-  begin_kernel();
-  const auto index = static_cast<std::int32_t>(blockIdx.x);
-  if (index >= a.wanted->lanes) return;
-  const LaneOfCall lane = lane_of_call(*a.wanted, index);
-  const CallSlice& s = lane.s;
-  const CallSlice& source = a.all->slices[lane.slice];
-  const auto group = static_cast<std::int32_t>(blockIdx.y);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+/// Prepares keys and values of a lane and head group in shared memory, [n][pitch] each, by `warps`
+/// warps, of which this is number `warp`. `Unroll`: keys that each of its halves asks for at once.
+template <int Unroll>
+__device__ void prepare_lane(const Attention& a, const LaneAt& at, std::int32_t group, float* keys,
+                             float* values, std::int32_t n, int warp, int warps) {
+  const CallSlice& s = at.lane.s;
   const int half = static_cast<int>(threadIdx.x) % 32 / kRowLanes;
   const int own = static_cast<int>(threadIdx.x) % kRowLanes;
-  const std::int32_t n = s.patch + s.tokens - s.first_slot;
-  auto* const keys = reinterpret_cast<float*>(shared);  // [n][pitch]
-  float* const values = keys + n * kPitch;
-  const std::int64_t at = slot_of(s, a.shape, lane.variate, group);
-  const std::int64_t first_row = source.row + std::int64_t{lane.variate} * source.tokens;
+  const std::int64_t slot = slot_of(s, a.shape, at.lane.variate, group);
   const std::int32_t first_key = (a.shape.heads + group) * kWidth;
   const std::int32_t first_value = (a.shape.heads + a.shape.groups + group) * kWidth;
-
-#pragma unroll 4
-  for (std::int32_t j0 = 2 * warp; j0 < n; j0 += 2 * kLaneWarps) {
+#pragma unroll Unroll
+  for (std::int32_t j0 = 2 * warp; j0 < n; j0 += 2 * warps) {
     const std::int32_t j = min(j0 + half, n - 1);
     const std::int32_t patch = s.first_slot + j;
-    const bool before = patch < source.patch;  // in a call before
-    float* const kept_key = a.keys + (at + j) * kWidth + 4 * own;
-    float* const kept_value = a.values + (at + j) * kWidth + 4 * own;
+    const bool before = patch < at.source.patch;  // in a call before
+    float* const kept_key = a.keys + (slot + j) * kWidth + 4 * own;
+    float* const kept_value = a.values + (slot + j) * kWidth + 4 * own;
     const float* const row =
-        a.qkv + (first_row + max(patch - source.patch, 0)) * a.shape.row() + 4 * own;
+        a.qkv + (at.first_row + max(patch - at.source.patch, 0)) * a.shape.row() + 4 * own;
     float4 value = *reinterpret_cast<const float4*>(before ? kept_value : row + first_value);
     float4 key = *reinterpret_cast<const float4*>(before ? kept_key : row + first_key);
-    const float4 prepared = prepare_key(key, a, source, max(patch, source.patch), own);
+    const float4 prepared = prepare_key(key, a, at.source, max(patch, at.source.patch), own);
     if (!before) {
       key = prepared;
       value = rounded(value);
@@ -312,8 +341,48 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
     put_four(keys + j * kPitch + 4 * own, key);
     put_four(values + j * kPitch + 4 * own, value);
   }
+}
+
+/// A thread block for a lane and a head group; many at once, for each waits for memory twice.
+__global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attention a) {
+  extern __shared__ float4 shared[];
+  begin_kernel();
+  const auto index = static_cast<std::int32_t>(blockIdx.x);
+  if (index >= a.wanted->lanes) return;
+  const LaneAt at(a, index);
+  const auto group = static_cast<std::int32_t>(blockIdx.y);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const std::int32_t n = at.lane.s.patch + at.lane.s.tokens - at.lane.s.first_slot;
+  auto* const keys = reinterpret_cast<float*>(shared);
+  float* const values = keys + n * kPitch;
+  prepare_lane<4>(a, at, group, keys, values, n, warp, kLaneWarps);
   __syncthreads();
-  attend_tiles(a, lane, group, keys, values, kPitch, warp, kLaneWarps);
+  attend_tiles(a, at, group, keys, values, kPitch, warp, kLaneWarps);
+}
+
+/// The same where few lanes leave processors idle: with more warps, some of which prepare queries
+/// while the others prepare keys. Nothing is unrolled, for code comes slowly where it is not near.
+__global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attention a) {
+  extern __shared__ float4 shared[];
+  begin_kernel();
+  const auto index = static_cast<std::int32_t>(blockIdx.x);
+  if (index >= a.wanted->lanes) return;
+  const LaneAt at(a, index);
+  const auto group = static_cast<std::int32_t>(blockIdx.y);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const std::int32_t n = at.lane.s.patch + at.lane.s.tokens - at.lane.s.first_slot;
+  auto* const keys = reinterpret_cast<float*>(shared);
+  float* const values = keys + n * kPitch;
+  const int tiles = (at.queries + kTile - 1) / kTile;
+  if (warp >= tiles) {
+    prepare_lane<1>(a, at, group, keys, values, n, warp - tiles, kAloneWarps - tiles);
+    __syncthreads();
+    return;
+  }
+  const Tile tile(at.lane.s, a.shape, group, warp * kTile);
+  const Queries q = at.queries_of(a, tile);
+  __syncthreads();
+  finish_tile(a, at, tile, q, keys, values, kPitch);
 }
 
 /// Half a warp for each row and head group: its key and value to the cache.
@@ -344,11 +413,11 @@ __global__ void __launch_bounds__(32 * kWarps) attend_cache_tensor(Attention a) 
   begin_kernel();
   const auto index = static_cast<std::int32_t>(blockIdx.x);
   if (index >= a.wanted->lanes) return;
-  const LaneOfCall lane = lane_of_call(*a.wanted, index);
+  const LaneAt at(a, index);
   const auto group = static_cast<std::int32_t>(blockIdx.y);
-  const std::int64_t at = slot_of(lane.s, a.shape, lane.variate, group);
+  const std::int64_t slot = slot_of(at.lane.s, a.shape, at.lane.variate, group);
   const auto warp = static_cast<std::int32_t>(blockIdx.z * kWarps + threadIdx.x / 32);
-  attend_tiles(a, lane, group, a.keys + at * kWidth, a.values + at * kWidth, kWidth, warp,
+  attend_tiles(a, at, group, a.keys + slot * kWidth, a.values + slot * kWidth, kWidth, warp,
                static_cast<std::int32_t>(gridDim.z) * kWarps);
 }
 
@@ -374,6 +443,13 @@ bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& 
   const auto groups = static_cast<unsigned>(shape.groups);
   const std::size_t bytes = static_cast<std::size_t>(wanted.keys) * 2 * kPitch * sizeof(float);
   if (bytes <= static_cast<std::size_t>(s.shared_bytes)) {
+    const std::int64_t queries = std::int64_t{wanted.keys} * (shape.heads / shape.groups);
+    if (lanes * groups <= 2 * static_cast<unsigned>(s.processors) &&
+        queries <= kAloneTiles * kTile) {
+      allow_shared_memory<attend_alone_tensor>(bytes);
+      launch(attend_alone_tensor, dim3(lanes, groups), dim3(32 * kAloneWarps), bytes, s, a);
+      return true;
+    }
     allow_shared_memory<attend_lane_tensor>(bytes);
     launch(attend_lane_tensor, dim3(lanes, groups), dim3(32 * kLaneWarps), bytes, s, a);
     return true;
