@@ -66,31 +66,36 @@ double rate(Backend& backend, const Product& p, std::int32_t rows) {
   auto weights = std::make_unique<float[]>(w.size());
   std::copy(w.begin(), w.end(), weights.get());
   const Matrix matrix = backend.upload_matrix(std::move(weights), p.out, p.in, {}, p.use);
-  const auto allocate = [&](std::size_t count) {
-    return backend.allocate(count * backend.element_size());
+  const auto allocate = [&](std::int32_t count, std::int32_t width) -> View {
+    const std::size_t bytes = cells(count, width) * backend.element_size();
+    return {backend.allocate(bytes), backend.element_type(), width, count};
   };
   // Products read what a norm leaves.
   const std::vector<float> values = random_values(cells(rows, p.in), 2);
   const std::vector<float> ones(static_cast<std::size_t>(p.in), 1.0F);
-  void* const x = allocate(values.size());
-  void* const gain = allocate(ones.size());
-  void* const normed = allocate(values.size() + cells(rows, 8));
-  void* const y = allocate(cells(rows, p.out + 16));
+  const View x = allocate(rows, p.in);
+  const View gain = allocate(1, p.in);
+  const View room = allocate(rows, p.in + 8);
+  const View room_y = allocate(rows, p.out + 16);
+  const bool gated = p.use == Epilogue::gated;
+  const View normed = room.as(backend.operand_type(matrix), rows, p.in);
+  const View y = room_y.as(gated ? backend.operand_type(matrix) : backend.element_type(), rows,
+                           gated ? p.out / 2 : p.out);
   backend.upload(std::span<const float>(values), x);
   backend.upload(std::span<const float>(ones), gain);
-  backend.rms_norm(x, gain, normed, rows, p.in);
+  backend.rms_norm(x, gain, normed);
   const double operations = 2.0 * rows * p.out * p.in;
   const int repeats = std::max(4, static_cast<int>(kGraphOperations / operations));
   GraphCapture& capture = *backend.capture();
-  backend.linear(matrix, normed, y, rows, p.use);
+  backend.linear(matrix, normed, y, p.use);
   capture.begin();
-  for (int i = 0; i < repeats; ++i) backend.linear(matrix, normed, y, rows, p.use);
+  for (int i = 0; i < repeats; ++i) backend.linear(matrix, normed, y, p.use);
   const auto graph = capture.end();
   for (int i = 0; i < 3; ++i) (void)capture.replay(*graph, true, {});
   std::array<double, kTimed> times{};
   for (double& time : times) time = capture.replay(*graph, true, {});
   std::sort(times.begin(), times.end());
-  for (void* const memory : {x, gain, normed, y}) backend.release(memory);
+  for (const View& memory : {x, gain, room, room_y}) backend.release(memory.data);
   return operations * repeats / times[kTimed / 2];
 }
 

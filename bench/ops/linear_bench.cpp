@@ -50,9 +50,10 @@ void linear(benchmark::State& state, const Shape& s, CpuWeights weights) {
   auto* x = static_cast<float*>(be.allocate(static_cast<std::size_t>(rows) * s.in * 4));
   auto* y = static_cast<float*>(be.allocate(static_cast<std::size_t>(rows) * s.out * 4));
   std::fill_n(x, static_cast<std::size_t>(rows) * s.in, 0.25F);
+  const std::int32_t width = s.use == Epilogue::gated ? s.out / 2 : s.out;
   std::size_t next = 0;
   for (auto _ : state) {
-    be.linear(matrices[next], x, y, rows, s.use);
+    be.linear(matrices[next], view_of(x, rows, s.in), view_of(y, rows, width), s.use);
     next = (next + 1) % matrices.size();
   }
   be.release(x);

@@ -21,15 +21,20 @@ constexpr double kLayerWeights = 3.0 * 768 * 768 + 768 * 768 + 3.0 * 768 * 3072;
 class Memory {
  public:
   explicit Memory(std::size_t count)
-      : at_(static_cast<float*>(backend(CpuWeights::f32).allocate(count * sizeof(float)))) {
+      : count_(static_cast<std::int64_t>(count)),
+        at_(static_cast<float*>(backend(CpuWeights::f32).allocate(count * sizeof(float)))) {
     for (std::size_t i = 0; i < count; ++i) at_[i] = 0.01F * static_cast<float>(i % 89) + 0.1F;
   }
   ~Memory() { backend(CpuWeights::f32).release(at_); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
-  [[nodiscard]] float* at() const { return at_; }
+  /// [..][width]
+  [[nodiscard]] View of(std::int64_t width) const {
+    return view_of(at_, static_cast<std::int32_t>(count_ / width), width);
+  }
 
  private:
+  std::int64_t count_;
   float* at_;
 };
 
@@ -94,7 +99,7 @@ void rms_norm(benchmark::State& state) {
   const Memory y(elements(rows, kWidth));
   const Memory gain(kWidth);
   for (auto _ : state) {
-    backend(CpuWeights::f32).rms_norm(x.at(), gain.at(), y.at(), rows, kWidth);
+    backend(CpuWeights::f32).rms_norm(x.of(kWidth), gain.of(kWidth), y.of(kWidth));
   }
   report_share(state, rows);
 }
@@ -107,7 +112,8 @@ void attend(benchmark::State& state, const Work& w) {
   const Memory out(elements(w.batch.rows, kWidth));
   for (auto _ : state) {
     backend(CpuWeights::f32)
-        .time_attention(w.batch, qkv.at(), {keys.at(), values.at()}, out.at(), kHeads, kDim, false);
+        .time_attention(w.batch, qkv.of(3 * kWidth), {keys.of(kDim), values.of(kDim)},
+                        out.of(kWidth), kHeads, false);
   }
   report_share(state, w.batch.rows);
 }
@@ -136,10 +142,11 @@ void rotary_append(benchmark::State& state) {
   const Memory keys(elements(w.kv, 1));
   const Memory values(elements(w.kv, 1));
   const Memory table(elements(32, kDim));
+  const View tables = table.of(kDim / 2);
   for (auto _ : state) {
     backend(CpuWeights::f32)
-        .rotary_append(w.batch, {table.at(), table.at(), table.at(), 8}, qkv.at(),
-                       {keys.at(), values.at()}, kHeads, kDim);
+        .rotary_append(w.batch, {tables, tables, tables, 8}, qkv.of(3 * kWidth),
+                       {keys.of(kDim), values.of(kDim)}, kHeads);
   }
   report_share(state, w.batch.rows);
 }
@@ -153,7 +160,7 @@ void variate_attention(benchmark::State& state) {  // samples, variates
   const Memory qkv(elements(w.batch.rows, std::int64_t{3} * kWidth));
   const Memory out(elements(w.batch.rows, kWidth));
   for (auto _ : state) {
-    backend(CpuWeights::f32).variate_attention(w.batch, qkv.at(), out.at(), kHeads, kDim);
+    backend(CpuWeights::f32).variate_attention(w.batch, qkv.of(3 * kWidth), out.of(kWidth), kHeads);
   }
   report_share(state, w.batch.rows);
 }
@@ -163,7 +170,7 @@ void distribution(benchmark::State& state) {  // lanes
   const std::int64_t rows = state.range(0) * kPatch;
   const Memory raw(elements(rows, 4 * kComponents));
   for (auto _ : state) {
-    backend(CpuWeights::f32).distribution(raw.at(), rows, kComponents, true);
+    backend(CpuWeights::f32).distribution(raw.of(4 * kComponents), true);
   }
   report_share(state, state.range(0));
 }
@@ -181,8 +188,9 @@ void predict_draw(benchmark::State& state) {  // samples, variates; `shared`: pa
   const Memory y(elements(w.batch.lanes, kPatch));
   for (auto _ : state) {
     backend(CpuWeights::f32)
-        .predict_draw(w.batch, shared ? &one.batch : nullptr, shape, params.at(), loc.at(),
-                      scale.at(), y.at());
+        .predict_draw(w.batch, shared ? &one.batch : nullptr, shape,
+                      params.of(kPatch * 4 * kComponents), loc.of(kPatch), scale.of(kPatch),
+                      y.of(kPatch));
   }
   report_share(state, w.batch.lanes);
   state.counters["draws"] = benchmark::Counter(static_cast<double>(w.batch.lanes) * kPatch,
@@ -205,8 +213,9 @@ void scaler(benchmark::State& state) {  // samples, variates: one patch each
   std::vector<ScalerState> states(static_cast<std::size_t>(w.batch.lanes));
   for (auto _ : state) {
     backend(CpuWeights::f32)
-        .scale(w.batch, spec, x.at(), mask.data(), states.data(),
-               {scaled.at(), loc.at(), scale.at(), last_loc.at(), last_scale.at()});
+        .scale(w.batch, spec, x.of(kPatch), mask.data(), states.data(),
+               {scaled.of(kPatch), loc.of(kPatch), scale.of(kPatch), last_loc.of(kPatch),
+                last_scale.of(kPatch)});
   }
   report_share(state, w.batch.rows);
 }

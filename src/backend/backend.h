@@ -6,8 +6,9 @@
 //   - operations allocate nothing and keep no state; scratch memory is passed in;
 //   - sizes and positions are read from the Batch (memory the backend can see), not baked in;
 //   - a row's bits are a function of that row's inputs, never of how many rows there are;
-//   - activations are of the backend's own type (float, or double in the float64 reference); the
-//     caller treats them as opaque and moves them with upload() and download().
+//   - what is read and written has a type and a size (view.h): activations are of element_type()
+//     (float32, or float64 in the reference for float64), inputs of products of operand_type(); an
+//     operation that is handed anything else throws Error view_type, view_size (70).
 #pragma once
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "backend/batch.h"
+#include "backend/view.h"
 
 namespace toto {
 
@@ -40,25 +42,25 @@ struct Matrix {
 
 /// Keys and values of one time layer.
 struct KvLayer {
-  void* keys = nullptr;
-  void* values = nullptr;
+  View keys;    // [..][d]; Block says where
+  View values;  // [..][d]
 };
 
 /// The weights of one layer (spec A7).
 struct LayerWeights {
-  bool space = false;           // attention over variates instead of time
-  const void* norm1 = nullptr;  // [D]
-  const void* norm2 = nullptr;  // [D]
-  Matrix qkv;                   // [3][H][d] x D: heads contiguous, unlike the file (spec A2.1)
-  Matrix out;                   // D x D
-  Matrix mlp_in;                // 2M x D, gate first
-  Matrix mlp_out;               // D x M
+  bool space = false;  // attention over variates instead of time
+  ConstView norm1;     // [1][D]
+  ConstView norm2;     // [1][D]
+  Matrix qkv;          // [3][H][d] x D: heads contiguous, unlike the file (spec A2.1)
+  Matrix out;          // D x D
+  Matrix mlp_in;       // 2M x D, gate first
+  Matrix mlp_out;      // D x M
 };
 
 /// What comes before the head (spec A5-A7), and the head's first product.
 struct StackWeights {
-  Matrix embed;                  // D x P
-  const void* labels = nullptr;  // [2][D], see Backend::set_labels(); nullptr: there are none
+  Matrix embed;      // D x P
+  ConstView labels;  // [2][D], see Backend::set_labels(); or nothing
   std::span<const LayerWeights> layers;
   std::int32_t heads = 0;
   std::int32_t head_dim = 0;
@@ -67,10 +69,9 @@ struct StackWeights {
 
 /// Rotary and xPos tables (spec A8) for positions 0 .. positions-1.
 struct Rotary {
-  const void* cosine = nullptr;  // [positions][d/2], float32 angles
-  const void* sine = nullptr;    // [positions][d/2]
-  const void* factor =
-      nullptr;  // [2*positions][d/2]: base^((t - centre)/512) at t - centre + positions
+  ConstView cosine;  // [positions][pairs]: of float32 angles; in Toto 1 d/2 pairs
+  ConstView sine;    // [positions][pairs]
+  ConstView factor;  // [2*positions][pairs]: base^((t - centre)/512) at t - centre + positions
   std::int32_t positions = 0;
 };
 
@@ -89,7 +90,7 @@ class PreparedStack {
 
 /// Results of Backend::stack() that the operation right after it may read while they are formed.
 struct EarlyResults {
-  const void* results = nullptr;      // `y` of stack(); nullptr: nothing can be read early
+  ConstView results;                  // `y` of stack(); or nothing, which can be read early
   const PreparedStack* by = nullptr;  // which knows where
   std::uint64_t launches = 0;  // of the backend up to then: no other operation has come between
 };
@@ -132,11 +133,11 @@ struct PatchShape {
 
 /// What the scaler gives.
 struct ScalerOutputs {
-  void* values;      // [rows][P]
-  void* loc;         // [rows][P]
-  void* scale;       // [rows][P]
-  void* last_loc;    // [lanes][P]: of the last token of each lane
-  void* last_scale;  // [lanes][P]
+  View values;      // [rows][P]
+  View loc;         // [rows][P]
+  View scale;       // [rows][P]
+  View last_loc;    // [lanes][P]: of the last token of each lane
+  View last_scale;  // [lanes][P]
 };
 
 /// Host memory for the inputs or the results of a forecast, and the device's copy of it. On a host
@@ -173,8 +174,14 @@ class Backend {
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// The type of activations.
+  [[nodiscard]] virtual ElementType element_type() const = 0;
   /// Bytes of one activation.
-  [[nodiscard]] virtual std::size_t element_size() const = 0;
+  [[nodiscard]] std::size_t element_size() const { return size_of(element_type()); }
+  /// The type of what products with this matrix take.
+  [[nodiscard]] virtual ElementType operand_type(const Matrix& /*w*/) const {
+    return element_type();
+  }
   /// Bytes of one weight of a matrix.
   [[nodiscard]] virtual double weight_size() const = 0;
 
@@ -206,17 +213,17 @@ class Backend {
   /// 64-byte aligned and zeroed; throws std::bad_alloc.
   [[nodiscard]] virtual void* allocate(std::size_t bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
-  /// Converts to activations.
-  virtual void upload(std::span<const double> from, void* to) const = 0;
-  virtual void upload(std::span<const float> from, void* to) const = 0;
-  /// Converts from activations.
-  virtual void download(const void* from, std::span<double> to) const = 0;
+  /// Converts to activations: the first ones of `to`, in the order of memory.
+  virtual void upload(std::span<const double> from, const View& to) const = 0;
+  virtual void upload(std::span<const float> from, const View& to) const = 0;
+  /// Converts from activations, the first ones.
+  virtual void download(const ConstView& from, std::span<double> to) const = 0;
   /// Bytes as they are: masks, states.
-  virtual void upload_bytes(std::span<const std::uint8_t> from, void* to) const {
-    std::copy(from.begin(), from.end(), static_cast<std::uint8_t*>(to));
+  virtual void upload_bytes(std::span<const std::uint8_t> from, std::uint8_t* to) const {
+    std::copy(from.begin(), from.end(), to);
   }
-  virtual void download_bytes(const void* from, std::span<std::uint8_t> to) const {
-    std::copy_n(static_cast<const std::uint8_t*>(from), to.size(), to.begin());
+  virtual void download_bytes(const std::uint8_t* from, std::span<std::uint8_t> to) const {
+    std::copy_n(from, to.size(), to.begin());
   }
   /// What captures whole forecasts as graphs; nullptr where operations are simply carried out.
   [[nodiscard]] virtual GraphCapture* capture() { return nullptr; }
@@ -293,17 +300,17 @@ class Backend {
   /// x [rows][P] raw values, mask [rows][P] (1 = observed); label rows are ignored and become 0.
   /// Scales the tokens of every lane in order, carrying `state` [lanes]: at position 0 it starts
   /// afresh (and takes the global statistics of the first `context` tokens), later it goes on.
-  virtual void scale(const Batch& batch, const ScalerSpec& spec, const void* x,
+  virtual void scale(const Batch& batch, const ScalerSpec& spec, const ConstView& x,
                      const std::uint8_t* mask, ScalerState* state,
                      const ScalerOutputs& to) const = 0;
   /// copy_in() of the first `bytes`, then scale() of float32 values x [rows][P] and a mask that lie
   /// there. `scratch` [rows][P] is for backends whose activations are not float32.
   virtual void copy_in_and_scale(const Staging& staging, std::size_t bytes, const Batch& batch,
                                  const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
-                                 void* scratch, ScalerState* state, const ScalerOutputs& to) {
+                                 const View& scratch, ScalerState* state, const ScalerOutputs& to) {
     copy_in(staging, 0, bytes);
-    if (element_size() == sizeof(float)) {
-      scale(batch, spec, x, mask, state, to);
+    if (element_type() == ElementType::f32) {
+      scale(batch, spec, view_of(x, batch.all_rows(), spec.patch), mask, state, to);
       return;
     }
     const auto rows = static_cast<std::size_t>(batch.rows);
@@ -317,17 +324,19 @@ class Backend {
 
   // --- network (spec A5-A8) ---
 
-  /// y[rows][out] = W x[rows][in] + b, with its epilogue.
-  virtual void linear(const Matrix& w, const void* x, void* y, Rows rows,
+  /// y[rows][out] = W x[rows][in] + b, with its epilogue, for all rows of x. x is of
+  /// operand_type(w), and so are gated results y [rows][out/2]; all other results are activations.
+  virtual void linear(const Matrix& w, const ConstView& x, const View& y,
                       Epilogue epilogue) const = 0;
-  /// y = x / sqrt(mean(x^2) + 1e-8) * scale; x, y [rows][dim].
-  virtual void rms_norm(const void* x, const void* scale, void* y, Rows rows,
-                        std::int32_t dim) const = 0;
-  /// linear() of what rms_norm() leaves; `normed`, of rows (in + 1) elements, is scratch.
-  virtual void norm_linear(const void* x, const void* gain, void* normed, const Matrix& w, void* y,
-                           Rows rows, Epilogue epilogue) const {
-    rms_norm(x, gain, normed, rows, w.in);
-    linear(w, normed, y, rows, epilogue);
+  /// y = x / sqrt(mean(x^2) + 1e-8) * gain; x, y [rows][dim], gain [1][dim]. y is of the type that
+  /// the product after it takes.
+  virtual void rms_norm(const ConstView& x, const ConstView& gain, const View& y) const = 0;
+  /// linear() of what rms_norm() leaves; `scratch` [rows][in + 1].
+  virtual void norm_linear(const ConstView& x, const ConstView& gain, const View& scratch,
+                           const Matrix& w, const View& y, Epilogue epilogue) const {
+    const View normed = scratch.as(operand_type(w), x.rows, w.in);
+    rms_norm(x, gain, normed);
+    linear(w, normed, y, epilogue);
   }
   /// Prepares a network to be carried out by stack(); nullptr: this backend takes its operations
   /// one by one. The backend keeps what it returns.
@@ -336,53 +345,55 @@ class Backend {
   }
   /// Embedding, labels and all layers over a context, of which nothing is cached, and the product
   /// that follows, in one operation with the bits of the operations below one by one: scaled
-  /// [rows][P] to y [lanes][outs], the first `outs` outputs of StackWeights::after; keys and values
+  /// [rows][P] to y [lanes][outs], the first outputs of StackWeights::after; keys and values
   /// are appended; hidden [rows][D] and tokens [lanes][D] are scratch. `stack`: from
   /// prepare_stack(). `early`: what exact_statistics() may be given. false: nothing was done, take
   /// them one by one.
   [[nodiscard]] virtual bool stack(const PreparedStack& /*stack*/, const Batch& /*all*/,
                                    const Batch& /*last*/, const Rotary& /*rotary*/,
-                                   std::span<const KvLayer> /*kv*/, const void* /*scaled*/,
-                                   void* /*hidden*/, void* /*tokens*/, std::int32_t /*outs*/,
-                                   void* /*y*/, EarlyResults& /*early*/) const {
+                                   std::span<const KvLayer> /*kv*/, const ConstView& /*scaled*/,
+                                   const View& /*hidden*/, const View& /*tokens*/,
+                                   const View& /*y*/, EarlyResults& /*early*/) const {
     return false;
   }
   /// Writes the labels [2][dim] (target, exogenous; unit length) over the label rows of `hidden`.
-  virtual void set_labels(const Batch& batch, const void* labels, void* hidden,
-                          std::int32_t dim) const = 0;
+  virtual void set_labels(const Batch& batch, const ConstView& labels,
+                          const View& hidden) const = 0;
   /// Rotates queries in place, and appends rotated keys, and values, to the private suffix.
   /// qkv [rows][3][H][d].
-  virtual void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
-                             std::int32_t heads, std::int32_t head_dim) const = 0;
+  virtual void rotary_append(const Batch& batch, const Rotary& rotary, const View& qkv,
+                             const KvLayer& kv, std::int32_t heads) const = 0;
   /// Causal attention over the shared prefix and the private suffix (this call's tokens included).
-  /// out [rows][H*d], or with `last_only` [lanes][H*d]: the last token of each lane.
-  virtual void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
-                              std::int32_t heads, std::int32_t head_dim, bool last_only) const = 0;
-  /// Attention over the variates of each (trajectory, token) with equal ids. out [rows][H*d].
-  virtual void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
-                                 std::int32_t head_dim) const = 0;
+  /// out [rows][H*d], or with `last_only` [lanes][H*d]: the last token of each lane. It is of the
+  /// type that the product after it takes.
+  virtual void time_attention(const Batch& batch, const ConstView& qkv, const KvLayer& kv,
+                              const View& out, std::int32_t heads, bool last_only) const = 0;
+  /// Attention over the variates of each (trajectory, token) with equal ids. out [rows][H*d], as
+  /// above.
+  virtual void variate_attention(const Batch& batch, const ConstView& qkv, const View& out,
+                                 std::int32_t heads) const = 0;
   /// Copies the last token of every lane: x [rows][dim] -> y [lanes][dim].
-  virtual void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const = 0;
+  virtual void gather_last(const Batch& batch, const ConstView& x, const View& y) const = 0;
 
   // --- head and the next patch (spec A10, A11) ---
 
-  /// raw [rows][4][K] (df, loc, scale, mixture) becomes df, loc, scale, probability in place.
-  virtual void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const = 0;
-  /// y = mixture mean in data units, extreme values replaced by 0. params [lanes][steps][4][K];
+  /// raw [rows][4*K] (df, loc, scale, mixture) becomes df, loc, scale, probability in place.
+  virtual void distribution(const View& raw, bool mixture) const = 0;
+  /// y = mixture mean in data units, extreme values replaced by 0. params [lanes][steps*4*K];
   /// loc, scale, y [lanes][P]; steps beyond shape.steps become 0. Where `shared` is given, params,
   /// loc and scale are those of its blocks (one trajectory each), for all trajectories of `batch`.
   virtual void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                            const void* params, const void* loc, const void* scale,
-                            void* y) const = 0;
+                            const ConstView& params, const ConstView& loc, const ConstView& scale,
+                            const View& y) const = 0;
   /// The same with draws, addressed by
   /// (block.seed, block.key, variate, first_sample + trajectory, first_step + step).
   virtual void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                            const void* params, const void* loc, const void* scale,
-                            void* y) const = 0;
+                            const ConstView& params, const ConstView& loc, const ConstView& scale,
+                            const View& y) const = 0;
   /// Overwrites the last E variates of y [lanes][P] with float32 covariates [E][P] at
   /// block.covariates.
   virtual void inject(const Batch& batch, const PatchShape& shape, const float* covariates,
-                      void* y) const = 0;
+                      const View& y) const = 0;
 
   // --- statistics ---
 
@@ -394,14 +405,14 @@ class Backend {
   /// y [lanes][P], a patch just predicted, into the trajectories of the request:
   /// kept [variates][horizon][samples], from Block::first_step and first_sample on. `source` has
   /// one trajectory for each block of `batch`: its lanes are the variates.
-  virtual void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
-                    float* kept, const KeptShape& room) const = 0;
-  /// Exact statistics of the mixtures params [lanes][shape.steps][4][K], which become parameters if
+  virtual void keep(const Batch& batch, const Batch& source, const PatchShape& shape,
+                    const ConstView& y, float* kept, const KeptShape& room) const = 0;
+  /// Exact statistics of the mixtures params [lanes][shape.steps*4*K], which become parameters if
   /// `head` says that they are not yet, with the bits of distribution():
   /// out [lanes][shape.steps][2 + levels.max]: mean, standard deviation, quantiles.
   virtual void exact_statistics(const Batch& batch, const PatchShape& shape,
-                                const HeadResults& head, void* params, const void* loc,
-                                const void* scale, const Levels& levels, float* out) const = 0;
+                                const HeadResults& head, const View& params, const ConstView& loc,
+                                const ConstView& scale, const Levels& levels, float* out) const = 0;
   /// The same from kept trajectories, for steps `first` .. horizon - 1 of each lane of `source`:
   /// out [lanes][room.horizon - first][2 + levels.max].
   virtual void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
@@ -410,8 +421,8 @@ class Backend {
   /// out [variates][horizon][4 K + 2], from Block::first_step on. params, loc, scale as for
   /// predict_mean() without `shared`; `source` as for keep().
   virtual void keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
-                               const void* params, const void* loc, const void* scale, float* out,
-                               std::int32_t horizon) const = 0;
+                               const ConstView& params, const ConstView& loc,
+                               const ConstView& scale, float* out, std::int32_t horizon) const = 0;
 };
 
 /// The plain loops: the oracle of every other backend.

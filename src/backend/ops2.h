@@ -82,13 +82,13 @@ struct Call {
 /// lane follow one another.
 struct SeriesArrays {
   std::int32_t patch = 0;          // P
-  void* values = nullptr;          // [patches][P]
+  View values;                     // [patches][P]
   std::uint8_t* mask = nullptr;    // [patches][P]: 1 = observed
   std::uint8_t* hidden = nullptr;  // [patches]: 1 = of the context, without an observation
   std::int32_t* groups = nullptr;  // [lanes]: only equality matters
-  void* loc = nullptr;             // [patches]
-  void* scale = nullptr;           // [patches]
-  void* bounds = nullptr;          // [lanes][2]: of the cap
+  View loc;                        // [patches][1]
+  View scale;                      // [patches][1]
+  View bounds;                     // [lanes][2]: of the cap
 };
 
 /// Widths of the rows of in_proj's result: [H][qk] queries, [G][qk] keys, [G][v] values.
@@ -106,14 +106,14 @@ struct HeadShape {
 /// Keys and values of one time layer, for each token: keys [G][slots][qk] and values [G][slots][v]
 /// of one variate lie together.
 struct KvCache {
-  void* keys = nullptr;
-  void* values = nullptr;
+  View keys;    // [..][qk]
+  View values;  // [..][v]
 };
 
 /// RMS norm of each query and key head (spec B7.1), where the model has one.
 struct HeadNorm {
-  const void* query = nullptr;  // [qk] gains, in which per-dim scale and 1/qk are folded; nullptr:
-  const void* key = nullptr;    // there is no norm
+  ConstView query;  // [1][qk] gains, in which per-dim scale and 1/qk are folded; or nothing: there
+  ConstView key;    // [1][qk] is no norm
   double epsilon = 0;
 };
 
@@ -164,51 +164,51 @@ class Ops2 {
   /// loc and scale of every patch, from what the mask lets see now; in the `first` call of a
   /// forecast the bounds of the cap, from the observed context (infinite where there is no cap);
   /// and z [rows][2P]: asinh of the scaled values (0 where missing), then the flags of missing
-  /// ones. z is of the type that products with `next` take.
-  virtual void inputs(const Call& call, const SeriesArrays& a, bool first, const Matrix& next,
-                      void* z) const = 0;
-  /// y [rows][9][P] from raw [rows][9][P]: sinh, scale, infinities replaced, cap, sorted. A token's
+  /// ones. z is of the type that the product after it takes.
+  virtual void inputs(const Call& call, const SeriesArrays& a, bool first, const View& z) const = 0;
+  /// y [rows][9*P] from raw [rows][9*P]: sinh, scale, infinities replaced, cap, sorted. A token's
   /// row predicts the patch after it.
-  virtual void quantiles(const Call& call, const SeriesArrays& a, const void* raw,
-                         void* y) const = 0;
+  virtual void quantiles(const Call& call, const SeriesArrays& a, const ConstView& raw,
+                         const View& y) const = 0;
   /// Statistics, parameters and draws of the steps that a call predicts (statistics/knots.h).
   /// Draws are addressed by (seed, key, variate, trajectory, step). `quantiles` as above.
-  virtual void knot_results(const Call& call, const SeriesArrays& a, const void* quantiles,
+  virtual void knot_results(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
                             const KnotOutputs& to) const = 0;
   /// Writes the medians of targets into the predicted patches, which then are observed.
-  virtual void feed_back(const Call& call, const void* quantiles, const SeriesArrays& a) const = 0;
+  virtual void feed_back(const Call& call, const ConstView& quantiles,
+                         const SeriesArrays& a) const = 0;
 
   // --- network (spec B3, B7) ---
 
-  /// y[rows][out] = silu(Wx + b), of the type of x.
-  virtual void linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const = 0;
-  /// y = x / sqrt(mean(x^2) + epsilon); x, y [rows][next.in]. y is of the type that products with
-  /// `next` take.
-  virtual void rms_norm(const void* x, void* y, Rows rows, const Matrix& next,
-                        double epsilon) const = 0;
-  /// linear() of what rms_norm() leaves, in one operation; `normed`, of rows * in elements, is
-  /// scratch. false: nothing was done, take the two.
-  [[nodiscard]] virtual bool norm_linear(const void* /*x*/, double /*epsilon*/, void* /*normed*/,
-                                         const Matrix& /*w*/, void* /*y*/, Rows /*rows*/,
-                                         Epilogue /*epilogue*/) const {
+  /// y[rows][out] = silu(Wx + b), of the type of x, for all rows of x.
+  virtual void linear_silu(const Matrix& w, const ConstView& x, const View& y) const = 0;
+  /// y = x / sqrt(mean(x^2) + epsilon); x, y [rows][dim]. y is of the type that the product after
+  /// it takes.
+  virtual void rms_norm(const ConstView& x, const View& y, double epsilon) const = 0;
+  /// linear() of what rms_norm() leaves, in one operation; `scratch` [rows][in]. false: nothing was
+  /// done, take the two.
+  [[nodiscard]] virtual bool norm_linear(const ConstView& /*x*/, double /*epsilon*/,
+                                         const View& /*scratch*/, const Matrix& /*w*/,
+                                         const View& /*y*/, Epilogue /*epilogue*/) const {
     return false;
   }
   /// Norms queries and keys, rotates the first half of each head (Rotary tables: [positions][qk/4],
   /// no factor without xPos), and attends causally from the tokens of `wanted` over the keys of
   /// calls before and of this one; logits are q.k. The slices of `wanted` are those of `all` with
   /// fewer, later tokens, or the same. qkv: rows of `all`, scratch afterwards; out [rows of
-  /// wanted][H*v], of the type that products with layer weights take. Keys and values of the call
+  /// wanted][H*v], of the type that the product after it takes. Keys and values of the call
   /// lie in `kv` afterwards where later calls read them: if `keep`.
   virtual void time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
                               const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
-                              void* qkv, const KvCache& kv, bool keep, void* out) const = 0;
+                              const View& qkv, const KvCache& kv, bool keep,
+                              const View& out) const = 0;
   /// Norms queries and keys, and attends over the variates of each token with equal ids. qkv and
   /// out as above.
   virtual void variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,
-                                 const HeadNorm& norm, void* qkv, void* out) const = 0;
+                                 const HeadNorm& norm, const View& qkv, const View& out) const = 0;
   /// The rows of the tokens of `wanted`: x [rows of all][dim] -> y [rows of wanted][dim].
-  virtual void gather(const Call& all, const Call& wanted, const void* x, void* y,
-                      std::int32_t dim) const = 0;
+  virtual void gather(const Call& all, const Call& wanted, const ConstView& x,
+                      const View& y) const = 0;
 };
 
 /// A lane of `a`, counted over all requests: variate `variate` of the slice.
@@ -218,8 +218,9 @@ TOTO_HOST_DEVICE inline std::int64_t first_patch_of(const CallSlice& s, std::int
 
 /// The group id of token `token` of variate `variate`. Hidden patches have one of their own, which
 /// no caller can choose.
-TOTO_HOST_DEVICE inline std::int64_t id_of(const CallSlice& s, const SeriesArrays& a,
-                                           std::int32_t variate, std::int32_t token) {
+template <typename Arrays>  // SeriesArrays, or what a device makes of them
+TOTO_HOST_DEVICE std::int64_t id_of(const CallSlice& s, const Arrays& a, std::int32_t variate,
+                                    std::int32_t token) {
   const std::int32_t patch = s.ids + token;
   const bool hidden = patch < s.context && a.hidden[first_patch_of(s, variate) + patch] != 0;
   return hidden ? INT64_MIN : a.groups[s.lane + variate];

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <string>
 #include <string_view>
 
 #include "toto/error.hpp"
@@ -11,15 +12,15 @@
 namespace toto {
 namespace {
 
-std::string_view name_of(DType type) {
+std::string_view name_of(ElementType type) {
   switch (type) {
-    case DType::f32:
+    case ElementType::f32:
       return "float32";
-    case DType::f64:
+    case ElementType::f64:
       return "float64";
-    case DType::bf16:
+    case ElementType::bf16:
       return "bfloat16";
-    case DType::none:
+    case ElementType::none:
       break;
   }
   return "nothing";
@@ -27,20 +28,21 @@ std::string_view name_of(DType type) {
 
 }  // namespace
 
-void refuse_type(const char* what, const ConstView& found, DType expected) {
+void refuse_type(const char* what, const ConstView& found, ElementType expected) {
   throw Error(
       ExitStatus::internal, "view_type",
       fmt::format("{}: expected {}, found {}", what, name_of(expected), name_of(found.type)));
 }
 
 void refuse_size(const char* what, const ConstView& found, std::int64_t rows, std::int64_t width) {
+  const std::string least = rows > 0 ? fmt::format("at least {} rows", rows) : "rows";
   throw Error(ExitStatus::internal, "view_size",
-              fmt::format("{}: expected {} rows of {} elements, found {} of {}", what, rows, width,
+              fmt::format("{}: expected {} of {} elements, found {} of {}", what, least, width,
                           found.rows.count, found.width));
 }
 
 template <typename Void>
-BasicView<Void> BasicView<Void>::as(DType other, Rows count, std::int64_t columns) const {
+BasicView<Void> BasicView<Void>::as(ElementType other, Rows count, std::int64_t columns) const {
   BasicView result = *this;
   result.type = other;
   result.rows = count;

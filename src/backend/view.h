@@ -13,23 +13,26 @@
 
 namespace toto {
 
-enum class DType : std::uint8_t { none, f32, f64, bf16 };
+enum class ElementType : std::uint8_t { none, f32, f64, bf16 };
 
-constexpr std::size_t size_of(DType type) {
-  return type == DType::f64 ? 8 : type == DType::f32 ? 4 : type == DType::bf16 ? 2 : 0;
+constexpr std::size_t size_of(ElementType type) {
+  return type == ElementType::f64    ? 8
+         : type == ElementType::f32  ? 4
+         : type == ElementType::bf16 ? 2
+                                     : 0;
 }
 
 /// The type of elements that T stands for.
 template <typename T>
-inline constexpr DType kTypeOf = DType::none;
+inline constexpr ElementType kTypeOf = ElementType::none;
 template <>
-inline constexpr DType kTypeOf<float> = DType::f32;
+inline constexpr ElementType kTypeOf<float> = ElementType::f32;
 template <>
-inline constexpr DType kTypeOf<double> = DType::f64;
+inline constexpr ElementType kTypeOf<double> = ElementType::f64;
 
 /// Rows lie this many elements apart: in bfloat16 in whole sixteen bytes, zero beyond their end.
-constexpr std::int64_t stride_of(DType type, std::int64_t width) {
-  return type == DType::bf16 ? (width + 7) / 8 * 8 : width;
+constexpr std::int64_t stride_of(ElementType type, std::int64_t width) {
+  return type == ElementType::bf16 ? (width + 7) / 8 * 8 : width;
 }
 
 /// A matrix [rows][width] in the memory of a backend. On a device the rows may be an upper bound
@@ -38,7 +41,7 @@ constexpr std::int64_t stride_of(DType type, std::int64_t width) {
 template <typename Void>
 struct BasicView {
   Void* data = nullptr;
-  DType type = DType::none;
+  ElementType type = ElementType::none;
   std::int32_t width = 0;
   Rows rows = 0;
 
@@ -55,7 +58,7 @@ struct BasicView {
   }
 
   /// The beginning of the same memory as another matrix. Error view_size where it does not fit.
-  [[nodiscard]] BasicView as(DType other, Rows count, std::int64_t columns) const;
+  [[nodiscard]] BasicView as(ElementType other, Rows count, std::int64_t columns) const;
   [[nodiscard]] BasicView shaped(Rows count, std::int64_t columns) const {
     return as(type, count, columns);
   }
@@ -77,7 +80,7 @@ auto view_of(T* data, Rows rows, std::int64_t width) {
 }
 
 // What is found to be wrong: throws Error view_type, view_size (70).
-[[noreturn]] void refuse_type(const char* what, const ConstView& found, DType expected);
+[[noreturn]] void refuse_type(const char* what, const ConstView& found, ElementType expected);
 [[noreturn]] void refuse_size(const char* what, const ConstView& found, std::int64_t rows,
                               std::int64_t width);
 
@@ -94,7 +97,7 @@ const T* typed(const ConstView& v) {
 }
 
 /// An operation takes `what`: [rows][width] of that type, where there may be more rows.
-inline void expect(const char* what, const ConstView& v, DType type, std::int64_t rows,
+inline void expect(const char* what, const ConstView& v, ElementType type, std::int64_t rows,
                    std::int64_t width) {
   if (v.type != type) refuse_type(what, v, type);
   if (v.rows.count < rows || v.width != width) refuse_size(what, v, rows, width);

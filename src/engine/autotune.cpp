@@ -15,19 +15,22 @@ namespace {
 constexpr std::int32_t kRows[] = {64, 384};  // a few, and many: their times are added
 constexpr int kRounds = 5;
 
-/// Memory of a backend for a while.
+/// A matrix in memory of a backend for a while.
 class Lease {
  public:
-  Lease(Backend& backend, std::size_t bytes)
-      : backend_(backend), memory_(backend.allocate(bytes)) {}
-  ~Lease() { backend_.release(memory_); }
+  Lease(Backend& backend, std::int32_t rows, std::int32_t width)
+      : backend_(backend),
+        view_{backend.allocate(static_cast<std::size_t>(rows) * static_cast<std::size_t>(width) *
+                               backend.element_size()),
+              backend.element_type(), width, rows} {}
+  ~Lease() { backend_.release(view_.data); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
-  [[nodiscard]] void* get() const { return memory_; }
+  [[nodiscard]] const View& get() const { return view_; }
 
  private:
   Backend& backend_;
-  void* memory_;
+  View view_;
 };
 
 class Trial {
@@ -37,10 +40,9 @@ class Trial {
         matrix_(matrix),
         epilogue_(epilogue),
         width_(epilogue == Epilogue::gated ? matrix.out / 2 : matrix.out),
-        x_(backend, static_cast<std::size_t>(kRows[1]) * static_cast<std::size_t>(matrix.in) *
-                        backend.element_size()),
-        y_(backend, bytes()),
-        first_(backend, bytes()) {
+        x_(backend, kRows[1], matrix.in),
+        y_(backend, kRows[1], width_),
+        first_(backend, kRows[1], width_) {
     std::vector<double> x(static_cast<std::size_t>(kRows[1]) * static_cast<std::size_t>(matrix.in));
     for (std::size_t i = 0; i < x.size(); ++i)
       x[i] = static_cast<double>(i * 2654435761U % 1999) / 1000 - 1;
@@ -51,7 +53,8 @@ class Trial {
   /// Whether the candidate that is chosen now gives the bits of candidate 0.
   bool same_bits() {
     run(y_.get(), kRows[1]);
-    return std::memcmp(y_.get(), first_.get(), bytes()) == 0;
+    const auto bytes = static_cast<std::size_t>(y_.get().bytes());
+    return std::memcmp(y_.get().data, first_.get().data, bytes) == 0;
   }
 
   std::uint64_t nanoseconds() {
@@ -72,14 +75,10 @@ class Trial {
   }
 
  private:
-  [[nodiscard]] std::size_t bytes() const {
-    return static_cast<std::size_t>(kRows[1]) * static_cast<std::size_t>(width_) *
-           backend_.element_size();
-  }
-  void run(void* y, std::int32_t rows) {
+  void run(const View& y, std::int32_t rows) {
     // A residual would add up from run to run: the product itself is what is compared.
     const Epilogue how = epilogue_ == Epilogue::gated ? Epilogue::gated : Epilogue::store;
-    backend_.linear(matrix_, x_.get(), y, rows, how);
+    backend_.linear(matrix_, x_.get().shaped(rows, matrix_.in), y, how);
   }
 
   Backend& backend_;

@@ -278,6 +278,11 @@ class Pieces {
     used_ += (static_cast<std::size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
     return base_ == nullptr ? nullptr : base_ + at;
   }
+  /// [rows][width]
+  View take(ElementType type, std::int64_t rows, std::int64_t width) {
+    void* const memory = take(rows * width * static_cast<std::int64_t>(size_of(type)));
+    return {memory, type, static_cast<std::int32_t>(width), static_cast<std::int32_t>(rows)};
+  }
   [[nodiscard]] std::size_t used() const { return used_; }
 
  private:

@@ -10,10 +10,13 @@
 
 #include "backend/cpu/ceilings.h"
 #include "core/cpu_info.h"
+#include "support/host_views.h"
 #include "toto/error.hpp"
 
 namespace toto {
 namespace {
+
+using test::in_rows;
 
 TEST(CpuBackend, MakesTheBestByDefault) {
   const auto backend = make_cpu_backend({});
@@ -84,7 +87,7 @@ TEST(CpuBackend, CallersOnSeveralThreadsTakeTurns) {
       const std::vector<float> x(std::size_t{9} * kSize, static_cast<float>(c));
       std::vector<float> y(x.size());
       for (int i = 0; i < 20; ++i) {
-        backend->linear(twice, x.data(), y.data(), 9, Epilogue::store);
+        backend->linear(twice, in_rows(x, kSize), in_rows(y, kSize), Epilogue::store);
         for (const float v : y) wrong[c] += v != 2.0F * static_cast<float>(c);
       }
     });
@@ -126,7 +129,7 @@ TEST_P(CpuFunctions, SiluIsAccurate) {
   const Matrix m = be->upload_matrix(std::move(weights), 2, 1, bias, Epilogue::gated);
   const std::vector<float> x = arguments(80.0F);
   std::vector<float> y(x.size());
-  be->linear(m, x.data(), y.data(), static_cast<std::int32_t>(x.size()), Epilogue::gated);
+  be->linear(m, in_rows(x, 1), in_rows(y, 1), Epilogue::gated);
   double worst = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double exact = x[i] / (1.0 + std::exp(-static_cast<double>(x[i])));
@@ -135,7 +138,7 @@ TEST_P(CpuFunctions, SiluIsAccurate) {
   EXPECT_LE(worst, GetParam() == cpu::Isa::sse4 ? 3.0 : 2.0);  // without fused multiply-adds: more
   const std::vector<float> odd = {-1e30F, -200.0F, 200.0F, 1e30F,
                                   std::numeric_limits<float>::quiet_NaN()};
-  be->linear(m, odd.data(), y.data(), 5, Epilogue::gated);
+  be->linear(m, in_rows(odd, 1), in_rows(y, 1), Epilogue::gated);
   EXPECT_EQ(y[0], 0.0F);
   EXPECT_EQ(y[1], 0.0F);
   EXPECT_EQ(y[2], 200.0F);
@@ -148,7 +151,7 @@ TEST_P(CpuFunctions, SoftplusIsAccurate) {
   const std::vector<float> x = arguments(60.0F);
   std::vector<float> raw;
   for (const float v : x) raw.insert(raw.end(), {v, 0.0F, v, 0.0F});
-  be->distribution(raw.data(), static_cast<std::int64_t>(x.size()), 1, true);
+  be->distribution(in_rows(raw, 4), true);
   double worst = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double exact = std::log1p(std::exp(static_cast<double>(x[i])));
@@ -166,14 +169,14 @@ TEST_P(CpuFunctions, NotANumberIsNotHidden) {
   for (std::size_t at = 0; at < 8; ++at) {
     std::vector<float> raw(8, 0.5F);  // [4][2]
     raw[at] = nan;
-    be->distribution(raw.data(), 1, 2, true);
+    be->distribution(in_rows(raw, 8), true);
     EXPECT_TRUE(std::isnan(raw[at])) << at;
   }
   std::vector<float> x(40, 1.0F);
   x[33] = nan;
   const std::vector<float> gain(40, 1.0F);
   std::vector<float> y(40);
-  be->rms_norm(x.data(), gain.data(), y.data(), 1, 40);
+  be->rms_norm(in_rows(x, 40), in_rows(gain, 40), in_rows(y, 40));
   EXPECT_TRUE(std::isnan(y[0]));
   Block b;
   b.tokens = b.suffix_capacity = 2;
@@ -182,7 +185,8 @@ TEST_P(CpuFunctions, NotANumberIsNotHidden) {
   std::vector<float> keys(8, 1.0F);
   std::vector<float> out(8);
   keys[5] = nan;  // of the second token: the first does not see it
-  be->time_attention(batch, qkv.data(), {keys.data(), qkv.data()}, out.data(), 1, 4, false);
+  be->time_attention(batch, in_rows(qkv, 12), {in_rows(keys, 4), in_rows(qkv, 4)}, in_rows(out, 4),
+                     1, false);
   EXPECT_EQ(out[0], 1.0F);
   EXPECT_TRUE(std::isnan(out[4]));
 }

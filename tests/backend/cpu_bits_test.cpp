@@ -7,11 +7,13 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "support/differential.h"
+#include "support/host_views.h"
 
 namespace toto {
 namespace {
 
 using differential::Dice;
+using test::in_rows;
 using Rows = std::vector<float>;
 
 struct Case {
@@ -56,8 +58,8 @@ Linear make_linear(Backend& be, Epilogue use, std::int32_t out, std::int32_t in)
 Rows run(const Backend& be, const Linear& linear, const Rows& x, std::int32_t first,
          std::int32_t count) {
   Rows y(static_cast<std::size_t>(count) * static_cast<std::size_t>(linear.width), 0.25F);
-  be.linear(linear.matrix, x.data() + std::int64_t{first} * linear.matrix.in, y.data(), count,
-            linear.use);
+  be.linear(linear.matrix, in_rows(x, linear.matrix.in).from(first, count),
+            in_rows(y, linear.width), linear.use);
   return y;
 }
 
@@ -122,8 +124,8 @@ struct Attention {
     Rows out(static_cast<std::size_t>(last_only ? block.lane + block.lanes()
                                                 : block.row + block.rows()) *
              kWidth);
-    be.time_attention(batch, qkv.data(), {keys.data(), values.data()}, out.data(), kHeads, kDim,
-                      last_only);
+    be.time_attention(batch, in_rows(qkv, 3 * kWidth), {in_rows(keys, kDim), in_rows(values, kDim)},
+                      in_rows(out, kWidth), kHeads, last_only);
     return out;
   }
 };
@@ -200,7 +202,8 @@ TEST_P(CpuBits, VariatesOfAnotherGroupAreNotFelt) {
   for (const int threads : kThreads) {
     const auto be = make(threads);
     Rows out(std::size_t{kAll} * Attention::kWidth);
-    be->variate_attention(batch, qkv.data(), out.data(), Attention::kHeads, Attention::kDim);
+    be->variate_attention(batch, in_rows(qkv, 3 * Attention::kWidth),
+                          in_rows(out, Attention::kWidth), Attention::kHeads);
     if (expected.empty()) expected = out;
     ASSERT_TRUE(same_bits(out.data(), expected.data(), out.size()));
   }
@@ -214,7 +217,8 @@ TEST_P(CpuBits, VariatesOfAnotherGroupAreNotFelt) {
   std::fill(ids.begin(), ids.end(), 0);
   batch = {&b, ids.data(), 1, kAll / 2, kAll / 2};
   Rows out(std::size_t{kAll / 2} * Attention::kWidth);
-  make(2)->variate_attention(batch, half.data(), out.data(), Attention::kHeads, Attention::kDim);
+  make(2)->variate_attention(batch, in_rows(half, 3 * Attention::kWidth),
+                             in_rows(out, Attention::kWidth), Attention::kHeads);
   for (std::size_t v = 0; v < kAll / 2; ++v) {
     ASSERT_TRUE(same_bits(out.data() + v * Attention::kWidth,
                           expected.data() + 2 * v * Attention::kWidth, Attention::kWidth));
@@ -232,9 +236,9 @@ TEST_P(CpuBits, RowOperationsDoNotFeelThreads) {
   for (const int threads : kThreads) {
     const auto be = make(threads);
     Rows y(x.size());
-    be->rms_norm(x.data(), gain.data(), y.data(), kRows, kDim);
+    be->rms_norm(in_rows(x, kDim), in_rows(gain, kDim), in_rows(y, kDim));
     Rows p = x;
-    be->distribution(p.data(), kRows, kDim / 4, true);
+    be->distribution(in_rows(p, kDim), true);
     if (normed.empty()) {
       normed = y;
       parameters = p;
@@ -244,9 +248,9 @@ TEST_P(CpuBits, RowOperationsDoNotFeelThreads) {
     for (std::size_t row = 0; row < kRows; row += 97) {
       Rows one(x.begin() + static_cast<std::ptrdiff_t>(row * kDim),
                x.begin() + static_cast<std::ptrdiff_t>((row + 1) * kDim));
-      be->rms_norm(one.data(), gain.data(), y.data(), 1, kDim);
+      be->rms_norm(in_rows(one, kDim), in_rows(gain, kDim), in_rows(y, kDim));
       ASSERT_TRUE(same_bits(y.data(), normed.data() + row * kDim, kDim));
-      be->distribution(one.data(), 1, kDim / 4, true);
+      be->distribution(in_rows(one, kDim), true);
       ASSERT_TRUE(same_bits(one.data(), parameters.data() + row * kDim, kDim));
     }
   }

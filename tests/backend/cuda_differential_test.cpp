@@ -73,11 +73,16 @@ std::vector<double> product(Backend& be, const Matrix& m, const std::vector<floa
   const differential::Memory y(
       be, std::vector<float>(static_cast<std::size_t>(rows) * static_cast<std::size_t>(width + 8),
                              0.5F));
+  const View inputs = from.of(m.in).shaped(rows, m.in);
+  const View room = normed.of(m.in + 1);
+  const View results = y.of(width + 8).as(
+      use == Epilogue::gated ? be.operand_type(m) : be.element_type(), rows, width);
   if (at_once) {
-    be.norm_linear(from.at(), gain.at(), normed.at(), m, y.at(), rows, use);
+    be.norm_linear(inputs, gain.of(m.in), room, m, results, use);
   } else {
-    be.rms_norm(from.at(), gain.at(), normed.at(), rows, m.in);
-    be.linear(m, normed.at(), y.at(), rows, use);
+    const View between = room.as(be.operand_type(m), rows, m.in);
+    be.rms_norm(inputs, gain.of(m.in), between);
+    be.linear(m, between, results, use);
   }
   std::vector<double> all = y.read();
   // Gated results of bfloat16 are bfloat16, two to an element: compared as what they are.
@@ -165,7 +170,7 @@ TEST(CudaBits, WhatIsNotFiniteStays) {
         x[5] = odd;
         const differential::Memory from(*backend, x);
         const differential::Memory y(*backend, static_cast<std::size_t>(rows) * kOut);
-        backend->linear(m, from.at(), y.at(), rows, Epilogue::store);
+        backend->linear(m, from.of(m.in).shaped(rows, m.in), y.of(kOut), Epilogue::store);
         const std::vector<double> found = y.read();
         for (std::size_t i = 0; i < kOut; ++i) {
           ASSERT_FALSE(std::isfinite(found[i])) << rows << " rows, " << odd;

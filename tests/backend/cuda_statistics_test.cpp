@@ -248,10 +248,12 @@ struct Cells {
       }
     }
     const Memory p(be, params), l(be, loc), s(be, scale);
-    return toto::replay(
-        be, lanes, steps, 0, steps, levels, [&](const Batch& b, const Levels& at, float* out) {
-          be.exact_statistics(b, shape, HeadOutput::parameters, p.at(), l.at(), s.at(), at, out);
-        });
+    return toto::replay(be, lanes, steps, 0, steps, levels,
+                        [&](const Batch& b, const Levels& at, float* out) {
+                          be.exact_statistics(b, shape, HeadOutput::parameters,
+                                              p.of(std::int64_t{steps} * 4 * shape.components),
+                                              l.of(shape.patch), s.of(shape.patch), at, out);
+                        });
   }
 };
 
@@ -291,7 +293,7 @@ TEST_F(CudaStatistics, OfTrajectoriesAreTheHosts) {
     const Found found =
         replay(*backend_, std::size(kKinds), kHorizon, samples, kSteps, levels,
                [&](const Batch& batch, const Levels& at, float* out) {
-                 backend_->sample_statistics(batch, static_cast<const float*>(memory.at()),
+                 backend_->sample_statistics(batch, typed<float>(ConstView(memory.of(samples))),
                                              {kHorizon, samples}, kFirst, at, out);
                });
     for (Index cell = 0; cell < found.size(); ++cell) {
@@ -400,12 +402,15 @@ TEST_F(CudaStatistics, FormParametersAsDistributionDoes) {
         const std::vector<float> scale(loc.size(), 0.5F);
         const Memory before(*backend_, raw), now(*backend_, raw);
         const Memory l(*backend_, loc), s(*backend_, scale);
-        backend_->distribution(before.at(), cells, components, head == HeadOutput::mixture);
+        backend_->distribution(
+            before.of(std::int64_t{4} * components).shaped(cells, 4 * components),
+            head == HeadOutput::mixture);
         const auto found = [&](HeadOutput left, const Memory& params) {
           return toto::replay(*backend_, lanes, steps, 0, steps, kLevels,
                               [&](const Batch& b, const Levels& at, float* out) {
-                                backend_->exact_statistics(b, shape, left, params.at(), l.at(),
-                                                           s.at(), at, out);
+                                backend_->exact_statistics(
+                                    b, shape, left, params.of(std::int64_t{steps} * 4 * components),
+                                    l.of(shape.patch), s.of(shape.patch), at, out);
                               });
         };
         const Found expected = found(HeadOutput::parameters, before);

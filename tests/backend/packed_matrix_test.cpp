@@ -107,7 +107,7 @@ TEST(Int8Weights, WhatIsNotFiniteIsNotHidden) {
     const Matrix m = be->upload_matrix(std::move(weights), 3, 2, {}, Epilogue::store);
     const std::vector<float> x = {1.0F, 2.0F};
     std::vector<float> y(3);
-    be->linear(m, x.data(), y.data(), 1, Epilogue::store);
+    be->linear(m, view_of(x.data(), 1, 2), view_of(y.data(), 1, 3), Epilogue::store);
     EXPECT_NEAR(y[0], 3.0F, 1e-6);
     EXPECT_TRUE(std::isnan(y[1]));
     EXPECT_NEAR(y[2], 3.0F, 1e-6);
@@ -125,7 +125,7 @@ TEST(Int8Weights, ExactMatricesStayFloat32) {
     const Matrix m = ((*be).*upload)(std::move(weights), 1, 2, {}, Epilogue::store);
     const std::vector<float> x = {0.0F, 1000.0F};
     float y = 0;
-    be->linear(m, x.data(), &y, 1, Epilogue::store);
+    be->linear(m, view_of(x.data(), 1, 2), view_of(&y, 1, 1), Epilogue::store);
     return y;
   };
   EXPECT_FLOAT_EQ(result(true), 1.0F);

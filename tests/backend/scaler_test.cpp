@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "support/host_views.h"
 
 namespace toto {
 namespace {
@@ -25,8 +26,8 @@ Scaled run(Backend& be, ScalerSpec spec, std::vector<float> values, std::vector<
   block.context = context;
   const Batch batch{&block, nullptr, 1, tokens, 1};
   const std::size_t bytes = values.size() * be.element_size();
-  void* memory[6];
-  for (void*& m : memory) m = be.allocate(bytes);
+  View memory[6];
+  for (View& m : memory) m = {be.allocate(bytes), be.element_type(), 4, tokens};
   ScalerState state;
   be.upload(std::span<const float>(values), memory[0]);
   be.scale(batch, spec, memory[0], mask.data(), &state,
@@ -41,7 +42,7 @@ Scaled run(Backend& be, ScalerSpec spec, std::vector<float> values, std::vector<
   be.download(memory[5], last_scale);
   EXPECT_TRUE(std::equal(last_loc.begin(), last_loc.end(), s.loc.end() - 4));
   EXPECT_TRUE(std::equal(last_scale.begin(), last_scale.end(), s.scale.end() - 4));
-  for (void* m : memory) be.release(m);
+  for (const View& m : memory) be.release(m.data);
   return s;
 }
 
@@ -131,8 +132,10 @@ TEST(Scaler, CarriesItsStateFromPatchToPatch) {
   for (std::int32_t token = 0; token < 2; ++token) {
     block.position = token;
     const Batch batch{&block, nullptr, 1, 1, 1};
-    be->scale(batch, spec, x.data() + 4 * token, kAll.data(), &state,
-              {out[0] + 4 * token, out[1] + 4 * token, out[2] + 4 * token, last[0], last[1]});
+    const auto row = [](float* data) { return view_of(data, 1, 4); };
+    be->scale(batch, spec, view_of(x.data() + 4 * token, 1, 4), kAll.data(), &state,
+              {row(out[0] + 4 * token), row(out[1] + 4 * token), row(out[2] + 4 * token),
+               row(last[0]), row(last[1])});
     for (std::size_t i = 0; i < 4; ++i) {
       EXPECT_EQ(last[0][i], out[1][4 * token + i]);
       EXPECT_EQ(last[1][i], out[2][4 * token + i]);
@@ -178,8 +181,9 @@ TEST(Scaler, SquaresAreSummedInTheOrderOfTheSteps) {
   ScalerState state;
   std::vector<float> out[3] = {x, x, x};
   std::vector<float> last[2] = {std::vector<float>(kPatch), std::vector<float>(kPatch)};
-  be->scale(batch, spec, x.data(), mask.data(), &state,
-            {out[0].data(), out[1].data(), out[2].data(), last[0].data(), last[1].data()});
+  const auto rows = [](std::vector<float>& values) { return test::in_rows(values, kPatch); };
+  be->scale(batch, spec, test::in_rows(x, kPatch), mask.data(), &state,
+            {rows(out[0]), rows(out[1]), rows(out[2]), rows(last[0]), rows(last[1])});
   EXPECT_EQ(state.count, count);
   EXPECT_EQ(state.sum, sum);
   EXPECT_EQ(state.mean, mean);

@@ -27,10 +27,10 @@ std::string refusal(const Action& action) {
 TEST(View, RowsInBfloat16AreWholeSixteenBytes) {
   std::array<float, 60> memory{};
   const View v = view_of(memory.data(), 5, 12);
-  EXPECT_EQ(v.type, DType::f32);
+  EXPECT_EQ(v.type, ElementType::f32);
   EXPECT_EQ(v.stride(), 12);
   EXPECT_EQ(v.bytes(), 240);
-  const View narrow = v.as(DType::bf16, 5, 12);
+  const View narrow = v.as(ElementType::bf16, 5, 12);
   EXPECT_EQ(narrow.stride(), 16);
   EXPECT_EQ(narrow.bytes(), 160);
   EXPECT_EQ(narrow.elements(), 60);
@@ -44,7 +44,8 @@ TEST(View, IsAnotherMatrixOnlyWhereThatFits) {
   EXPECT_EQ(v.shaped(2, 12).width, 12);
   EXPECT_EQ(v.shaped(1, 6).data, memory.data());
   EXPECT_NE(refusal([&] { (void)v.shaped(5, 5); }).find("view_size"), std::string::npos);
-  EXPECT_NE(refusal([&] { (void)v.as(DType::bf16, 4, 25); }).find("view_size"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)v.as(ElementType::bf16, 4, 25); }).find("view_size"),
+            std::string::npos);
   EXPECT_NE(refusal([&] { (void)v.shaped(0, std::int64_t{1} << 33); }).find("view_size"),
             std::string::npos);
 }
@@ -54,7 +55,7 @@ TEST(View, RowsFromOneOn) {
   const ConstView v = view_of(memory.data(), 4, 6);
   EXPECT_EQ(typed<float>(v.from(3, 1)), memory.data() + 18);
   EXPECT_EQ(static_cast<const std::byte*>(
-                view_of(memory.data(), 4, 6).as(DType::bf16, 4, 6).from(2, 2).data),
+                view_of(memory.data(), 4, 6).as(ElementType::bf16, 4, 6).from(2, 2).data),
             reinterpret_cast<const std::byte*>(memory.data()) + 32);
   EXPECT_NE(refusal([&] { (void)v.from(3, 2); }).find("view_size"), std::string::npos);
   EXPECT_NE(refusal([&] { (void)v.from(-1, 1); }).find("view_size"), std::string::npos);
@@ -75,17 +76,19 @@ TEST(View, ElementsOfAnotherTypeAreRefusedByName) {
 TEST(View, AnOperationNamesWhatItExpects) {
   std::array<float, 6> memory{};
   const ConstView v = view_of(memory.data(), 2, 3);
-  EXPECT_EQ(refusal([&] { expect("x", v, DType::f32, 2, 3); }), "");
-  EXPECT_EQ(refusal([&] { expect("x", v, DType::f32, 1, 3); }), "");  // there may be more rows
+  EXPECT_EQ(refusal([&] { expect("x", v, ElementType::f32, 2, 3); }), "");
+  EXPECT_EQ(refusal([&] { expect("x", v, ElementType::f32, 1, 3); }),
+            "");  // there may be more rows
   EXPECT_NE(refusal([&] {
-              expect("linear: x", v, DType::f32, 3, 3);
-            }).find("linear: x: expected 3 rows of 3 elements, found 2 of 3"),
+              expect("linear: x", v, ElementType::f32, 3, 3);
+            }).find("linear: x: expected at least 3 rows of 3 elements, found 2 of 3"),
             std::string::npos);
-  EXPECT_NE(refusal([&] { expect("x", v, DType::f32, 2, 2); }).find("view_size"),
+  EXPECT_NE(refusal([&] { expect("x", v, ElementType::f32, 2, 2); }).find("view_size"),
             std::string::npos);
-  EXPECT_NE(
-      refusal([&] { expect("x", v, DType::bf16, 2, 3); }).find("expected bfloat16, found float32"),
-      std::string::npos);
+  EXPECT_NE(refusal([&] {
+              expect("x", v, ElementType::bf16, 2, 3);
+            }).find("expected bfloat16, found float32"),
+            std::string::npos);
 }
 
 }  // namespace

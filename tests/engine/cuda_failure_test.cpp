@@ -128,8 +128,8 @@ TEST(CudaFailure, WeightsThatDoNotFitAreLoadedOnTheCpu) {
     const auto owned = many(3);
     (void)forecaster.forecast(views(owned), options());
     Backend& backend = model.impl().net->backend();
-    void* const nowhere = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
-    backend.rms_norm(nowhere, nowhere, nowhere, 64, 84);
+    const View nowhere = view_of(reinterpret_cast<float*>(std::uintptr_t{1} << 20), 64, 84);
+    backend.rms_norm(nowhere, nowhere, nowhere);
     for (int i = 0; i < 2; ++i) {  // and again: it lasts
       try {
         (void)forecaster.forecast(views(owned), options());

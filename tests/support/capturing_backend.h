@@ -63,71 +63,69 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
 
   [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
 
-  void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
-             ScalerState* state, const ScalerOutputs& to) const override {
+  void scale(const Batch& batch, const ScalerSpec& spec, const ConstView& x,
+             const std::uint8_t* mask, ScalerState* state, const ScalerOutputs& to) const override {
     take([=, this] { Base::scale(now(batch), spec, x, mask, state, to); });
   }
   void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
                     ScalerState* to) const override {
     take([=, this] { Base::repeat_state(now(source), now(batch), from, to); });
   }
-  void linear(const Matrix& w, const void* x, void* y, Rows rows,
+  void linear(const Matrix& w, const ConstView& x, const View& y,
               Epilogue epilogue) const override {
-    take([=, this] { Base::linear(w, x, y, now(rows), epilogue); });
+    take([=, this] { Base::linear(w, now(x), y, epilogue); });
   }
-  void rms_norm(const void* x, const void* scale, void* y, Rows rows,
-                std::int32_t dim) const override {
-    take([=, this] { Base::rms_norm(x, scale, y, now(rows), dim); });
+  void rms_norm(const ConstView& x, const ConstView& gain, const View& y) const override {
+    take([=, this] { Base::rms_norm(now(x), gain, y); });
   }
-  void set_labels(const Batch& batch, const void* labels, void* hidden,
-                  std::int32_t dim) const override {
-    take([=, this] { Base::set_labels(now(batch), labels, hidden, dim); });
+  void set_labels(const Batch& batch, const ConstView& labels, const View& hidden) const override {
+    take([=, this] { Base::set_labels(now(batch), labels, hidden); });
   }
-  void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
-                     std::int32_t heads, std::int32_t d) const override {
-    take([=, this] { Base::rotary_append(now(batch), rotary, qkv, kv, heads, d); });
+  void rotary_append(const Batch& batch, const Rotary& rotary, const View& qkv, const KvLayer& kv,
+                     std::int32_t heads) const override {
+    take([=, this] { Base::rotary_append(now(batch), rotary, qkv, kv, heads); });
   }
-  void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
-                      std::int32_t heads, std::int32_t d, bool last_only) const override {
-    take([=, this] { Base::time_attention(now(batch), qkv, kv, out, heads, d, last_only); });
+  void time_attention(const Batch& batch, const ConstView& qkv, const KvLayer& kv, const View& out,
+                      std::int32_t heads, bool last_only) const override {
+    take([=, this] { Base::time_attention(now(batch), qkv, kv, out, heads, last_only); });
   }
-  void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
-                         std::int32_t d) const override {
-    take([=, this] { Base::variate_attention(now(batch), qkv, out, heads, d); });
+  void variate_attention(const Batch& batch, const ConstView& qkv, const View& out,
+                         std::int32_t heads) const override {
+    take([=, this] { Base::variate_attention(now(batch), qkv, out, heads); });
   }
-  void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override {
-    take([=, this] { Base::gather_last(now(batch), x, y, dim); });
+  void gather_last(const Batch& batch, const ConstView& x, const View& y) const override {
+    take([=, this] { Base::gather_last(now(batch), x, y); });
   }
-  void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const override {
-    take([=, this] { Base::distribution(raw, now(rows), components, mixture); });
+  void distribution(const View& raw, bool mixture) const override {
+    take([=, this] { Base::distribution(now(raw), mixture); });
   }
   void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    const void* params, const void* loc, const void* scale,
-                    void* y) const override {
+                    const ConstView& params, const ConstView& loc, const ConstView& scale,
+                    const View& y) const override {
     take([=, this, from = copy(shared)] {
       const Batch source = from ? now(*from) : Batch{};
       Base::predict_mean(now(batch), from ? &source : nullptr, shape, params, loc, scale, y);
     });
   }
   void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    const void* params, const void* loc, const void* scale,
-                    void* y) const override {
+                    const ConstView& params, const ConstView& loc, const ConstView& scale,
+                    const View& y) const override {
     take([=, this, from = copy(shared)] {
       const Batch source = from ? now(*from) : Batch{};
       Base::predict_draw(now(batch), from ? &source : nullptr, shape, params, loc, scale, y);
     });
   }
   void inject(const Batch& batch, const PatchShape& shape, const float* covariates,
-              void* y) const override {
+              const View& y) const override {
     take([=, this] { Base::inject(now(batch), shape, covariates, y); });
   }
-  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
+  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const ConstView& y,
             float* kept, const KeptShape& room) const override {
     take([=, this] { Base::keep(now(batch), now(source), shape, y, kept, room); });
   }
   void exact_statistics(const Batch& batch, const PatchShape& shape, const HeadResults& head,
-                        void* params, const void* loc, const void* scale, const Levels& levels,
-                        float* out) const override {
+                        const View& params, const ConstView& loc, const ConstView& scale,
+                        const Levels& levels, float* out) const override {
     take([=, this] {
       Base::exact_statistics(now(batch), shape, head, params, loc, scale, levels, out);
     });
@@ -137,22 +135,22 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
     take([=, this] { Base::sample_statistics(now(source), kept, room, first, levels, out); });
   }
   void keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
-                       const void* params, const void* loc, const void* scale, float* out,
-                       std::int32_t horizon) const override {
+                       const ConstView& params, const ConstView& loc, const ConstView& scale,
+                       float* out, std::int32_t horizon) const override {
     take([=, this] {
       Base::keep_parameters(now(batch), now(source), shape, params, loc, scale, out, horizon);
     });
   }
   [[nodiscard]] StatisticsLimits statistics_limits() const override { return {1000, 32}; }
-  void upload(std::span<const double> from, void* to) const override {
+  void upload(std::span<const double> from, const View& to) const override {
     EXPECT_FALSE(capturing_) << "it would not be in the graph";
     take([&] { Base::upload(from, to); });
   }
-  void upload(std::span<const float> from, void* to) const override {
+  void upload(std::span<const float> from, const View& to) const override {
     EXPECT_FALSE(capturing_) << "it would not be in the graph";
     take([&] { Base::upload(from, to); });
   }
-  void download(const void* from, std::span<double> to) const override {
+  void download(const ConstView& from, std::span<double> to) const override {
     EXPECT_FALSE(capturing_) << "there is nothing to read yet";
     ++reads_;
     take([&] { Base::download(from, to); });
@@ -183,9 +181,10 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   }
   void copy_in_and_scale(const Staging& staging, std::size_t bytes, const Batch& batch,
                          const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
-                         void* /*scratch*/, ScalerState* state, const ScalerOutputs& to) override {
+                         const View& /*scratch*/, ScalerState* state,
+                         const ScalerOutputs& to) override {
     copy_in(staging, 0, bytes);
-    scale(batch, spec, x, mask, state, to);
+    scale(batch, spec, view_of(x, batch.all_rows(), spec.patch), mask, state, to);
   }
   [[nodiscard]] std::byte* results(const Staging& staging, std::size_t bytes) const override {
     return bytes < 4096 ? staging.host : staging.device;
@@ -274,6 +273,11 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
     if (rows.live == nullptr) return rows;  // of an operation that has no batch
     EXPECT_LE(*rows.live * rows.times, rows.count);
     return Rows(*rows.live * rows.times);
+  }
+  template <typename Void>
+  static BasicView<Void> now(BasicView<Void> view) {
+    view.rows = now(view.rows);
+    return view;
   }
   static std::optional<Batch> copy(const Batch* batch) {
     return batch == nullptr ? std::nullopt : std::optional<Batch>(*batch);

@@ -17,41 +17,42 @@ class CapturingOps2 final : public Ops2 {
   using Take = std::function<void(std::function<void()>)>;
   CapturingOps2(const Ops2& inner, Take take) : inner_(inner), take_(std::move(take)) {}
 
-  void inputs(const Call& call, const SeriesArrays& a, bool first, const Matrix& next,
-              void* z) const override {
-    take_([=, this] { inner_.inputs(now(call), a, first, next, z); });
+  void inputs(const Call& call, const SeriesArrays& a, bool first, const View& z) const override {
+    take_([=, this] { inner_.inputs(now(call), a, first, z); });
   }
-  void quantiles(const Call& call, const SeriesArrays& a, const void* raw, void* y) const override {
+  void quantiles(const Call& call, const SeriesArrays& a, const ConstView& raw,
+                 const View& y) const override {
     take_([=, this] { inner_.quantiles(now(call), a, raw, y); });
   }
-  void knot_results(const Call& call, const SeriesArrays& a, const void* quantiles,
+  void knot_results(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
                     const KnotOutputs& to) const override {
     take_([=, this] { inner_.knot_results(now(call), a, quantiles, to); });
   }
-  void feed_back(const Call& call, const void* quantiles, const SeriesArrays& a) const override {
+  void feed_back(const Call& call, const ConstView& quantiles,
+                 const SeriesArrays& a) const override {
     take_([=, this] { inner_.feed_back(now(call), quantiles, a); });
   }
-  void linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const override {
-    take_([=, this] { inner_.linear_silu(w, x, y, now(rows)); });
+  void linear_silu(const Matrix& w, const ConstView& x, const View& y) const override {
+    take_([=, this] { inner_.linear_silu(w, now(x), y); });
   }
-  void rms_norm(const void* x, void* y, Rows rows, const Matrix& next,
-                double epsilon) const override {
-    take_([=, this] { inner_.rms_norm(x, y, now(rows), next, epsilon); });
+  void rms_norm(const ConstView& x, const View& y, double epsilon) const override {
+    take_([=, this] { inner_.rms_norm(now(x), y, epsilon); });
   }
   void time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
-                      const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary, void* qkv,
-                      const KvCache& kv, bool keep, void* out) const override {
+                      const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
+                      const View& qkv, const KvCache& kv, bool keep,
+                      const View& out) const override {
     take_([=, this] {
       inner_.time_attention(now(all), now(wanted), a, shape, norm, rotary, qkv, kv, keep, out);
     });
   }
   void variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,
-                         const HeadNorm& norm, void* qkv, void* out) const override {
+                         const HeadNorm& norm, const View& qkv, const View& out) const override {
     take_([=, this] { inner_.variate_attention(now(call), a, shape, norm, qkv, out); });
   }
-  void gather(const Call& all, const Call& wanted, const void* x, void* y,
-              std::int32_t dim) const override {
-    take_([=, this] { inner_.gather(now(all), now(wanted), x, y, dim); });
+  void gather(const Call& all, const Call& wanted, const ConstView& x,
+              const View& y) const override {
+    take_([=, this] { inner_.gather(now(all), now(wanted), x, y); });
   }
 
  private:
@@ -64,10 +65,12 @@ class CapturingOps2 final : public Ops2 {
                 live.keys <= call.keys);
     return {live.slices, live.count, live.rows, live.lanes, live.keys, nullptr};
   }
-  static Rows now(const Rows& rows) {
-    if (rows.live == nullptr) return rows;
+  static ConstView now(ConstView view) {
+    const Rows& rows = view.rows;
+    if (rows.live == nullptr) return view;
     EXPECT_LE(*rows.live * rows.times, rows.count);
-    return Rows(*rows.live * rows.times);
+    view.rows = *rows.live * rows.times;
+    return view;
   }
 
   const Ops2& inner_;

@@ -79,16 +79,21 @@ class Memory {
   Memory(Backend& backend, std::size_t count)
       : backend_(backend), count_(count), at_(backend.allocate(count * backend.element_size())) {}
   Memory(Backend& backend, const std::vector<float>& values) : Memory(backend, values.size()) {
-    backend.upload(std::span<const float>(values), at_);
+    backend.upload(std::span<const float>(values), of(static_cast<std::int64_t>(count_)));
   }
   ~Memory() { backend_.release(at_); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  [[nodiscard]] void* at() const { return at_; }
+  /// [..][width]
+  [[nodiscard]] View of(std::int64_t width) const {
+    const auto rows = static_cast<std::int64_t>(count_) / width;
+    return {at_, backend_.element_type(), static_cast<std::int32_t>(width),
+            static_cast<std::int32_t>(rows)};
+  }
   [[nodiscard]] std::vector<double> read() const {
     std::vector<double> values(count_);
-    backend_.download(at_, values);
+    backend_.download(of(static_cast<std::int64_t>(count_)), values);
     return values;
   }
 
@@ -102,14 +107,14 @@ class Memory {
 class Bytes {
  public:
   Bytes(Backend& backend, const void* from, std::size_t count)
-      : backend_(backend), count_(count), at_(backend.allocate(count)) {
+      : backend_(backend), count_(count), at_(static_cast<std::uint8_t*>(backend.allocate(count))) {
     backend.upload_bytes({static_cast<const std::uint8_t*>(from), count}, at_);
   }
   ~Bytes() { backend_.release(at_); }
   Bytes(const Bytes&) = delete;
   Bytes& operator=(const Bytes&) = delete;
 
-  [[nodiscard]] void* at() const { return at_; }
+  [[nodiscard]] std::uint8_t* at() const { return at_; }
   void read(void* to) const {
     backend_.download_bytes(at_, {static_cast<std::uint8_t*>(to), count_});
   }
@@ -117,7 +122,7 @@ class Bytes {
  private:
   Backend& backend_;
   std::size_t count_;
-  void* at_;
+  std::uint8_t* at_;
 };
 
 /// A ragged batch as the forward pass makes them.

@@ -30,7 +30,7 @@ inline std::vector<double> linear_on(Backend& be, const LinearCase& c) {
   m.out = c.asked;
   const Memory x(be, c.x);
   const Memory y(be, c.before);
-  be.linear(m, x.at(), y.at(), c.rows, c.use);
+  be.linear(m, x.of(c.in), y.of(c.use == Epilogue::gated ? c.asked / 2 : c.asked), c.use);
   return y.read();
 }
 
@@ -114,7 +114,7 @@ inline std::string check_rms_norm(Dice& dice, const Subject& s) {
     const Memory from(be, x);
     const Memory gain(be, scale);
     const Memory to(be, x.size());
-    be.rms_norm(from.at(), gain.at(), to.at(), rows, dim);
+    be.rms_norm(from.of(dim), gain.of(dim), to.of(dim));
     return to.read();
   };
   const auto expected = on(s.exact);
@@ -141,7 +141,7 @@ inline std::string check_norm_linear(Dice& dice, const Subject& s) {
     const Memory gains(be, gain);
     const Memory normed(be, c.x.size() + static_cast<std::size_t>(c.rows));
     const Memory y(be, c.before);
-    be.norm_linear(x.at(), gains.at(), normed.at(), m, y.at(), c.rows, c.use);
+    be.norm_linear(x.of(c.in), gains.of(c.in), normed.of(c.in + 1), m, y.of(columns), c.use);
     return y.read();
   };
   const std::vector<double> got = on(s.backend);
@@ -199,8 +199,9 @@ inline AttentionCase make_attention(Dice& dice) {
 
 struct KvMemory {
   Memory keys, values;
-  KvMemory(Backend& be, const AttentionCase& c) : keys(be, c.keys), values(be, c.values) {}
-  [[nodiscard]] KvLayer layer() const { return {keys.at(), values.at()}; }
+  std::int32_t d;
+  KvMemory(Backend& be, const AttentionCase& c) : keys(be, c.keys), values(be, c.values), d(c.d) {}
+  [[nodiscard]] KvLayer layer() const { return {keys.of(d), values.of(d)}; }
 };
 
 inline std::string check_rotary_append(Dice& dice, const Subject& s) {
@@ -214,8 +215,10 @@ inline std::string check_rotary_append(Dice& dice, const Subject& s) {
     const Memory cosine(be, c.cosine);
     const Memory sine(be, c.sine);
     const Memory factor(be, c.factor);
-    be.rotary_append(On(be, c.made.batch), {cosine.at(), sine.at(), factor.at(), c.made.positions},
-                     qkv.at(), kv.layer(), c.heads, c.d);
+    const std::int32_t half = c.d / 2;
+    be.rotary_append(On(be, c.made.batch),
+                     {cosine.of(half), sine.of(half), factor.of(half), c.made.positions},
+                     qkv.of(3 * c.heads * c.d), kv.layer(), c.heads);
     return Result{qkv.read(), kv.keys.read(), kv.values.read()};
   };
   Result got = on(s.backend);
@@ -269,8 +272,8 @@ inline std::string check_time_attention(Dice& dice, const Subject& s) {
     const Memory qkv(be, c.qkv);
     const KvMemory kv(be, c);
     const Memory out(be, static_cast<std::size_t>(out_rows) * c.heads * c.d);
-    be.time_attention(On(be, c.made.batch), qkv.at(), kv.layer(), out.at(), c.heads, c.d,
-                      last_only);
+    be.time_attention(On(be, c.made.batch), qkv.of(3 * c.heads * c.d), kv.layer(),
+                      out.of(c.heads * c.d), c.heads, last_only);
     return out.read();
   };
   const auto expected = on(s.exact);
@@ -293,7 +296,8 @@ inline std::string check_variate_attention(Dice& dice, const Subject& s) {
   const auto on = [&](Backend& be) {
     const Memory qkv(be, c.qkv);
     const Memory out(be, static_cast<std::size_t>(c.made.batch.rows) * c.heads * c.d);
-    be.variate_attention(On(be, c.made.batch), qkv.at(), out.at(), c.heads, c.d);
+    be.variate_attention(On(be, c.made.batch), qkv.of(3 * c.heads * c.d), out.of(c.heads * c.d),
+                         c.heads);
     return out.read();
   };
   const auto expected = on(s.exact);
@@ -308,7 +312,7 @@ inline std::string check_distribution(Dice& dice, const Subject& s) {
   const auto raw = dice.values(static_cast<std::size_t>(rows) * 4 * k, dice.coin() ? 3.0F : 12.0F);
   const auto on = [&](Backend& be) {
     const Memory memory(be, raw);
-    be.distribution(memory.at(), rows, k, mixture);
+    be.distribution(memory.of(4 * k), mixture);
     return memory.read();
   };
   const auto expected = on(s.exact);
@@ -368,10 +372,12 @@ inline std::vector<double> predict_on(Backend& be, const PredictCase& c, bool dr
   const On batch(be, c.made.batch);
   const On prefill(be, c.shared.batch);
   const Batch* shared = c.is_shared ? prefill.get() : nullptr;
+  const std::int32_t patch = c.shape.patch;
+  const View mixtures = params.of(std::int64_t{c.shape.steps} * 4 * c.shape.components);
   if (draw) {
-    be.predict_draw(batch, shared, c.shape, params.at(), loc.at(), scale.at(), y.at());
+    be.predict_draw(batch, shared, c.shape, mixtures, loc.of(patch), scale.of(patch), y.of(patch));
   } else {
-    be.predict_mean(batch, shared, c.shape, params.at(), loc.at(), scale.at(), y.at());
+    be.predict_mean(batch, shared, c.shape, mixtures, loc.of(patch), scale.of(patch), y.of(patch));
   }
   return y.read();
 }
@@ -406,10 +412,10 @@ inline std::string check_moves(Dice& dice, const Subject& s) {
     const Memory two(be, labels);
     const Memory last(be, static_cast<std::size_t>(made.batch.lanes) * dim);
     const Bytes future(be, covariates.data(), covariates.size() * sizeof(float));
-    be.set_labels(On(be, made.batch), two.at(), all.at(), dim);
-    be.gather_last(On(be, made.batch), all.at(), last.at(), dim);
-    be.inject(On(be, injected.batch), {dim, 1, dim}, static_cast<const float*>(future.at()),
-              last.at());
+    be.set_labels(On(be, made.batch), two.of(dim), all.of(dim));
+    be.gather_last(On(be, made.batch), all.of(dim), last.of(dim));
+    be.inject(On(be, injected.batch), {dim, 1, dim}, reinterpret_cast<const float*>(future.at()),
+              last.of(dim));
     std::vector<double> result = all.read();
     const std::vector<double> more = last.read();
     result.insert(result.end(), more.begin(), more.end());

@@ -132,11 +132,13 @@ inline std::string check_scaler(Dice& dice, const Subject& s) {
     const Bytes first_there(be, first.data(), first.size() * sizeof(ScalerState));
     const Bytes there(be, state.data(), state.size() * sizeof(ScalerState));
     const Bytes mask_there(be, mask.data(), mask.size());
-    auto* const states = static_cast<ScalerState*>(there.at());
+    auto* const states = reinterpret_cast<ScalerState*>(there.at());
     be.repeat_state(On(be, one.batch), On(be, made.batch),
-                    static_cast<const ScalerState*>(first_there.at()), states);
-    be.scale(On(be, made.batch), spec, raw.at(), static_cast<const std::uint8_t*>(mask_there.at()),
-             states, {scaled.at(), loc.at(), scale.at(), last_loc.at(), last_scale.at()});
+                    reinterpret_cast<const ScalerState*>(first_there.at()), states);
+    const std::int32_t patch = spec.patch;
+    be.scale(On(be, made.batch), spec, raw.of(patch), mask_there.at(), states,
+             {scaled.of(patch), loc.of(patch), scale.of(patch), last_loc.of(patch),
+              last_scale.of(patch)});
     there.read(state.data());
     std::vector<double> result = scaled.read();
     for (const Memory* m : {&loc, &scale, &last_loc, &last_scale}) {

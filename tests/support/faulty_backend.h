@@ -34,7 +34,10 @@ class FaultyBackend : public Backend {
       : inner_(std::move(inner)), faults_(std::move(faults)) {}
 
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
-  [[nodiscard]] std::size_t element_size() const override { return inner_->element_size(); }
+  [[nodiscard]] ElementType element_type() const override { return inner_->element_type(); }
+  [[nodiscard]] ElementType operand_type(const Matrix& w) const override {
+    return inner_->operand_type(w);
+  }
   [[nodiscard]] const Ops2* ops2() const override { return inner_->ops2(); }
   [[nodiscard]] double weight_size() const override { return inner_->weight_size(); }
   [[nodiscard]] int workers() const override { return inner_->workers(); }
@@ -50,9 +53,13 @@ class FaultyBackend : public Backend {
     if (faults_.on_release) faults_.on_release();
     inner_->release(memory);
   }
-  void upload(std::span<const double> from, void* to) const override { inner_->upload(from, to); }
-  void upload(std::span<const float> from, void* to) const override { inner_->upload(from, to); }
-  void download(const void* from, std::span<double> to) const override {
+  void upload(std::span<const double> from, const View& to) const override {
+    inner_->upload(from, to);
+  }
+  void upload(std::span<const float> from, const View& to) const override {
+    inner_->upload(from, to);
+  }
+  void download(const ConstView& from, std::span<double> to) const override {
     inner_->download(from, to);
   }
   [[nodiscard]] Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
@@ -74,8 +81,8 @@ class FaultyBackend : public Backend {
     inner_->choose_product(w, candidate);
   }
   [[nodiscard]] std::string_view isa() const override { return inner_->isa(); }
-  void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
-             ScalerState* state, const ScalerOutputs& to) const override {
+  void scale(const Batch& batch, const ScalerSpec& spec, const ConstView& x,
+             const std::uint8_t* mask, ScalerState* state, const ScalerOutputs& to) const override {
     inner_->scale(batch, spec, x, mask, state, to);
   }
   void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
@@ -83,23 +90,21 @@ class FaultyBackend : public Backend {
     if (faults_.once_a_forecast) faults_.once_a_forecast();
     inner_->repeat_state(source, batch, from, to);
   }
-  void linear(const Matrix& w, const void* x, void* y, Rows rows,
+  void linear(const Matrix& w, const ConstView& x, const View& y,
               Epilogue epilogue) const override {
     if (faults_.on_linear) faults_.on_linear();
-    inner_->linear(w, x, y, rows, epilogue);
+    inner_->linear(w, x, y, epilogue);
   }
-  void rms_norm(const void* x, const void* scale, void* y, Rows rows,
-                std::int32_t dim) const override {
-    inner_->rms_norm(x, scale, y, rows, dim);
+  void rms_norm(const ConstView& x, const ConstView& gain, const View& y) const override {
+    inner_->rms_norm(x, gain, y);
   }
-  void set_labels(const Batch& batch, const void* labels, void* hidden,
-                  std::int32_t dim) const override {
-    inner_->set_labels(batch, labels, hidden, dim);
+  void set_labels(const Batch& batch, const ConstView& labels, const View& hidden) const override {
+    inner_->set_labels(batch, labels, hidden);
   }
-  void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
-                     std::int32_t heads, std::int32_t d) const override {
+  void rotary_append(const Batch& batch, const Rotary& rotary, const View& qkv, const KvLayer& kv,
+                     std::int32_t heads) const override {
     if (faults_.rotary_centre == 0 && !faults_.stale_keys) {
-      inner_->rotary_append(batch, rotary, qkv, kv, heads, d);
+      inner_->rotary_append(batch, rotary, qkv, kv, heads);
       return;
     }
     std::vector<Block> blocks(batch.blocks, batch.blocks + batch.count);
@@ -109,36 +114,37 @@ class FaultyBackend : public Backend {
     }
     Batch changed = batch;
     changed.blocks = blocks.data();
-    inner_->rotary_append(changed, rotary, qkv, kv, heads, d);
+    inner_->rotary_append(changed, rotary, qkv, kv, heads);
   }
-  void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
-                      std::int32_t heads, std::int32_t d, bool last_only) const override {
-    inner_->time_attention(batch, qkv, kv, out, heads, d, last_only);
+  void time_attention(const Batch& batch, const ConstView& qkv, const KvLayer& kv, const View& out,
+                      std::int32_t heads, bool last_only) const override {
+    inner_->time_attention(batch, qkv, kv, out, heads, last_only);
   }
-  void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
-                         std::int32_t d) const override {
-    inner_->variate_attention(batch, qkv, out, heads, d);
+  void variate_attention(const Batch& batch, const ConstView& qkv, const View& out,
+                         std::int32_t heads) const override {
+    inner_->variate_attention(batch, qkv, out, heads);
   }
-  void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override {
-    inner_->gather_last(batch, x, y, dim);
+  void gather_last(const Batch& batch, const ConstView& x, const View& y) const override {
+    inner_->gather_last(batch, x, y);
   }
-  void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const override {
-    inner_->distribution(raw, rows, components, mixture);
+  void distribution(const View& raw, bool mixture) const override {
+    inner_->distribution(raw, mixture);
+    const std::int32_t components = raw.width / 4;
     if (faults_.outlier != 0) {
-      static_cast<float*>(raw)[3 * components] += static_cast<float>(faults_.outlier);
+      typed<float>(raw)[3 * components] += static_cast<float>(faults_.outlier);
     }
     if (faults_.not_finite) {
-      static_cast<float*>(raw)[components] = std::numeric_limits<float>::quiet_NaN();
+      typed<float>(raw)[components] = std::numeric_limits<float>::quiet_NaN();
     }
   }
   void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    const void* params, const void* loc, const void* scale,
-                    void* y) const override {
+                    const ConstView& params, const ConstView& loc, const ConstView& scale,
+                    const View& y) const override {
     inner_->predict_mean(batch, shared, shape, params, loc, scale, y);
   }
   void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    const void* params, const void* loc, const void* scale,
-                    void* y) const override {
+                    const ConstView& params, const ConstView& loc, const ConstView& scale,
+                    const View& y) const override {
     std::vector<Block> blocks(batch.blocks, batch.blocks + batch.count);
     for (Block& b : blocks) {
       if (!faults_.only_in_batches || batch.count > 1) b.first_sample += faults_.draw_sample;
@@ -149,22 +155,22 @@ class FaultyBackend : public Backend {
     inner_->predict_draw(changed, shared, shape, params, loc, scale, y);
   }
   void inject(const Batch& batch, const PatchShape& shape, const float* covariates,
-              void* y) const override {
+              const View& y) const override {
     inner_->inject(batch, shape, covariates, y);
   }
   void reserve_statistics(std::int32_t components, std::int32_t levels,
                           std::int32_t samples) override {
     inner_->reserve_statistics(components, levels, samples);
   }
-  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
+  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const ConstView& y,
             float* kept, const KeptShape& room) const override {
     inner_->keep(batch, source, shape, y, kept, room);
   }
   void exact_statistics(const Batch& batch, const PatchShape& shape, const HeadResults& head,
-                        void* params, const void* loc, const void* scale, const Levels& levels,
-                        float* out) const override {
+                        const View& params, const ConstView& loc, const ConstView& scale,
+                        const Levels& levels, float* out) const override {
     if (head.output != HeadOutput::parameters) {  // by way of the faults
-      distribution(params, batch.all_lanes(shape.steps), shape.components,
+      distribution(params.shaped(batch.all_lanes(shape.steps), 4 * shape.components),
                    head.output == HeadOutput::mixture);
     }
     inner_->exact_statistics(batch, shape, HeadOutput::parameters, params, loc, scale, levels, out);
@@ -174,8 +180,8 @@ class FaultyBackend : public Backend {
     inner_->sample_statistics(source, kept, room, first, levels, out);
   }
   void keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
-                       const void* params, const void* loc, const void* scale, float* out,
-                       std::int32_t horizon) const override {
+                       const ConstView& params, const ConstView& loc, const ConstView& scale,
+                       float* out, std::int32_t horizon) const override {
     inner_->keep_parameters(batch, source, shape, params, loc, scale, out, horizon);
   }
 

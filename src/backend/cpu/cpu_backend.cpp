@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "backend/cpu/product.h"
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 #include "toto/error.hpp"
 
@@ -45,17 +46,20 @@ void* CpuBackend::allocate(std::size_t bytes) {
 
 void CpuBackend::release(void* memory) noexcept { std::free(memory); }
 
-void CpuBackend::upload(std::span<const double> from, void* to) const {
-  std::transform(from.begin(), from.end(), static_cast<float*>(to),
+void CpuBackend::upload(std::span<const double> from, const View& to) const {
+  expected::activations(*this, "upload: to", to, from.size());
+  std::transform(from.begin(), from.end(), typed<float>(to),
                  [](double v) { return static_cast<float>(v); });
 }
 
-void CpuBackend::upload(std::span<const float> from, void* to) const {
-  std::copy(from.begin(), from.end(), static_cast<float*>(to));
+void CpuBackend::upload(std::span<const float> from, const View& to) const {
+  expected::activations(*this, "upload: to", to, from.size());
+  std::copy(from.begin(), from.end(), typed<float>(to));
 }
 
-void CpuBackend::download(const void* from, std::span<double> to) const {
-  const auto* source = static_cast<const float*>(from);
+void CpuBackend::download(const ConstView& from, std::span<double> to) const {
+  expected::activations(*this, "download: from", from, to.size());
+  const float* source = typed<float>(from);
   std::copy(source, source + to.size(), to.begin());
 }
 
@@ -89,16 +93,13 @@ Matrix CpuBackend::pack(const TileFormat& format, const float* weights, std::int
   return {&packed, out, in};
 }
 
-void CpuBackend::linear(const Matrix& w, const void* x, void* y, Rows rows,
+void CpuBackend::linear(const Matrix& w, const ConstView& x, const View& y,
                         Epilogue epilogue) const {
   const OperationSpan span(Operation::linear);
+  expected::linear(*this, w, x, y, epilogue);
   const auto& packed = *static_cast<const PackedMatrix*>(w.weights);
-  const Product product{&products_,
-                        &packed,
-                        packed.gated ? w.out / 2 : w.out,
-                        static_cast<const float*>(x),
-                        static_cast<float*>(y),
-                        rows.count,
+  const Product product{&products_,      &packed,         packed.gated ? w.out / 2 : w.out,
+                        typed<float>(x), typed<float>(y), x.rows.count,
                         epilogue};
   multiply(product, team_, scratch_);
 }

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/split.h"
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 
 namespace toto::cpu {
@@ -17,50 +18,59 @@ constexpr std::int64_t cycles_of_attention(std::int64_t keys, std::int64_t d) {
 
 }  // namespace
 
-void CpuBackend::rms_norm(const void* x, const void* scale, void* y, Rows rows,
-                          std::int32_t dim) const {
+void CpuBackend::rms_norm(const ConstView& x, const ConstView& gain, const View& y) const {
   const OperationSpan span(Operation::rms_norm);
-  split(team_, rows.count, cycles_of_copy(2 * dim), [&](std::int64_t first, std::int64_t end, int) {
-    for (std::int64_t row = first; row < end; ++row) {
-      rows_.rms_norm(static_cast<const float*>(x) + row * dim, static_cast<const float*>(scale),
-                     static_cast<float*>(y) + row * dim, static_cast<std::size_t>(dim));
-    }
-  });
+  expected::rms_norm(*this, x, gain, y);
+  const std::int64_t dim = x.width;
+  const float* const from = typed<float>(x);
+  const float* const gains = typed<float>(gain);
+  float* const to = typed<float>(y);
+  split(team_, x.rows.count, cycles_of_copy(2 * dim),
+        [&](std::int64_t first, std::int64_t end, int) {
+          for (std::int64_t row = first; row < end; ++row) {
+            rows_.rms_norm(from + row * dim, gains, to + row * dim, static_cast<std::size_t>(dim));
+          }
+        });
 }
 
-void CpuBackend::set_labels(const Batch& batch, const void* labels, void* hidden,
-                            std::int32_t dim) const {
+void CpuBackend::set_labels(const Batch& batch, const ConstView& labels, const View& hidden) const {
   const OperationSpan span(Operation::set_labels);
+  expected::set_labels(*this, batch, labels, hidden);
+  const std::int32_t dim = hidden.width;
+  const float* const both = typed<float>(labels);
+  float* const rows = typed<float>(hidden);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     if (b.labels == 0) continue;
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
       const bool exogenous = lane % b.variates >= b.variates - b.exogenous;
-      std::copy_n(static_cast<const float*>(labels) + (exogenous ? dim : 0), dim,
-                  static_cast<float*>(hidden) + std::int64_t{b.row + lane * b.tokens} * dim);
+      std::copy_n(both + (exogenous ? dim : 0), dim,
+                  rows + std::int64_t{b.row + lane * b.tokens} * dim);
     }
   }
 }
 
-void CpuBackend::rotary_append(const Batch& batch, const Rotary& rotary, void* qkv,
-                               const KvLayer& kv, std::int32_t heads, std::int32_t head_dim) const {
+void CpuBackend::rotary_append(const Batch& batch, const Rotary& rotary, const View& qkv,
+                               const KvLayer& kv, std::int32_t heads) const {
   const OperationSpan span(Operation::rotary_append);
-  const std::int64_t d = head_dim;
+  const std::int64_t d = expected::rotary_append(*this, batch, rotary, qkv, kv, heads);
+  float* const rows = typed<float>(qkv);
+  float* const keys = typed<float>(kv.keys);
+  float* const values = typed<float>(kv.values);
+  const Rotation tables{typed<float>(rotary.cosine), typed<float>(rotary.sine),
+                        typed<float>(rotary.factor)};
   const std::int64_t half = d / 2;
   const auto row_of = [&](std::int32_t, const Block& b, std::int32_t item) {
     const std::int64_t lane = item / b.tokens;
     const std::int64_t token = item % b.tokens;
     const std::int64_t t = b.position + token;
-    const Rotation at{
-        static_cast<const float*>(rotary.cosine) + t * half,
-        static_cast<const float*>(rotary.sine) + t * half,
-        static_cast<const float*>(rotary.factor) + (t - b.centre + rotary.positions) * half};
+    const Rotation at{tables.cosine + t * half, tables.sine + t * half,
+                      tables.factor + (t - b.centre + rotary.positions) * half};
     const std::int64_t slot =
         b.suffix_at + (lane * heads * b.suffix_capacity + b.suffix + token) * d;
-    rows_.rotate(at, static_cast<float*>(qkv) + (std::int64_t{b.row} + item) * 3 * heads * d,
-                 static_cast<std::size_t>(heads), static_cast<std::size_t>(d),
-                 static_cast<float*>(kv.keys) + slot, static_cast<float*>(kv.values) + slot,
-                 static_cast<std::size_t>(b.suffix_capacity * d));
+    rows_.rotate(at, rows + (std::int64_t{b.row} + item) * 3 * heads * d,
+                 static_cast<std::size_t>(heads), static_cast<std::size_t>(d), keys + slot,
+                 values + slot, static_cast<std::size_t>(b.suffix_capacity * d));
   };
   split(team_, batch.rows, cycles_of_copy(3 * heads * d),
         [&](std::int64_t first, std::int64_t end, int) {
@@ -69,13 +79,15 @@ void CpuBackend::rotary_append(const Batch& batch, const Rotary& rotary, void* q
         });
 }
 
-void CpuBackend::time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
-                                std::int32_t heads, std::int32_t head_dim, bool last_only) const {
+void CpuBackend::time_attention(const Batch& batch, const ConstView& qkv, const KvLayer& kv,
+                                const View& out, std::int32_t heads, bool last_only) const {
   const OperationSpan span(Operation::time_attention);
-  const AttentionShape shape{static_cast<const float*>(qkv),
-                             static_cast<float*>(out),
-                             static_cast<const float*>(kv.keys),
-                             static_cast<const float*>(kv.values),
+  const std::int32_t head_dim =
+      expected::time_attention(*this, batch, qkv, kv, out, heads, last_only);
+  const AttentionShape shape{typed<float>(qkv),
+                             typed<float>(out),
+                             typed<float>(kv.keys),
+                             typed<float>(kv.values),
                              batch.ids,
                              heads,
                              head_dim,
@@ -107,12 +119,13 @@ void CpuBackend::time_attention(const Batch& batch, const void* qkv, const KvLay
   });
 }
 
-void CpuBackend::variate_attention(const Batch& batch, const void* qkv, void* out,
-                                   std::int32_t heads, std::int32_t head_dim) const {
+void CpuBackend::variate_attention(const Batch& batch, const ConstView& qkv, const View& out,
+                                   std::int32_t heads) const {
   const OperationSpan span(Operation::variate_attention);
+  const std::int32_t head_dim = expected::variate_attention(*this, batch, qkv, out, heads);
   AttentionShape shape{};
-  shape.qkv = static_cast<const float*>(qkv);
-  shape.out = static_cast<float*>(out);
+  shape.qkv = typed<float>(qkv);
+  shape.out = typed<float>(out);
   shape.ids = batch.ids;
   shape.heads = heads;
   shape.d = head_dim;
@@ -135,15 +148,18 @@ void CpuBackend::variate_attention(const Batch& batch, const void* qkv, void* ou
   });
 }
 
-void CpuBackend::gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const {
+void CpuBackend::gather_last(const Batch& batch, const ConstView& x, const View& y) const {
   const OperationSpan span(Operation::gather_last);
+  expected::gather_last(*this, batch, x, y);
+  const std::int32_t dim = x.width;
+  const float* const rows = typed<float>(x);
+  float* const last = typed<float>(y);
   split(team_, batch.lanes, cycles_of_copy(dim), [&](std::int64_t first, std::int64_t end, int) {
     for_each_item(
         batch, first, end, [](const Block& b) { return b.lanes(); },
         [&](std::int32_t, const Block& b, std::int32_t lane) {
           const std::int64_t row = b.row + lane * b.tokens + b.tokens - 1;
-          std::copy_n(static_cast<const float*>(x) + row * dim, dim,
-                      static_cast<float*>(y) + std::int64_t{b.lane + lane} * dim);
+          std::copy_n(rows + row * dim, dim, last + std::int64_t{b.lane + lane} * dim);
         });
   });
 }

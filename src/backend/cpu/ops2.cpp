@@ -5,6 +5,7 @@
 
 #include "backend/cpu/product.h"
 #include "backend/cpu/split.h"
+#include "backend/expected_views2.h"
 #include "backend/operation.h"
 #include "backend/reference/series2.h"
 
@@ -14,6 +15,7 @@ namespace {
 using series2::lane_of;
 
 static_assert(kQuantiles == kQuantileRows);
+constexpr expected2::Types kTypes{ElementType::f32};
 
 // Guessed cycles, to decide whether an operation is worth more than one thread.
 constexpr std::int64_t kCyclesOfStep = 8;      // of the running statistics
@@ -78,9 +80,10 @@ void split_lanes(ThreadTeam& team, const Call& call, std::int64_t patch, const V
 
 }  // namespace
 
-void CpuOps2::inputs(const Call& call, const SeriesArrays& a, bool first, const Matrix& /*next*/,
-                     void* z) const {
+void CpuOps2::inputs(const Call& call, const SeriesArrays& a, bool first, const View& z) const {
   const OperationSpan span(Operation::inputs);
+  expected2::inputs(kTypes, call, a, z);
+  float* const rows = typed<float>(z);
   split_lanes(team_, call, a.patch, [&](const CallSlice& s, std::int32_t v) {
     const series2::Lane<float> lane = lane_of<float>(s, a, v);
     series2::statistics(lane, s.fallback);
@@ -93,21 +96,25 @@ void CpuOps2::inputs(const Call& call, const SeriesArrays& a, bool first, const 
                  const std::int64_t at = std::int64_t{p} * a.patch;
                  kernels_.embed_input(lane.values + at, lane.mask + at, lane.loc[p], lane.scale[p],
                                       static_cast<std::size_t>(a.patch), t < s.refed,
-                                      static_cast<float*>(z) + row * 2 * a.patch);
+                                      rows + row * 2 * a.patch);
                });
 }
 
-void CpuOps2::quantiles(const Call& call, const SeriesArrays& a, const void* raw, void* y) const {
+void CpuOps2::quantiles(const Call& call, const SeriesArrays& a, const ConstView& raw,
+                        const View& y) const {
   const OperationSpan span(Operation::quantiles);
+  expected2::quantiles(kTypes, call, a, raw);
+  expected2::quantiles(kTypes, call, a, y);
+  const float* const knots = typed<float>(raw);
+  float* const results = typed<float>(y);
   const std::int64_t cells = std::int64_t{kQuantiles} * a.patch;
   split_tokens(team_, call, cells * kCyclesOfFunction,
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
                  const series2::Lane<float> lane = lane_of<float>(s, a, v);
                  const std::int32_t p = s.patch + t + 1;
                  const auto patch = static_cast<std::size_t>(a.patch);
-                 float* const to = static_cast<float*>(y) + row * cells;
-                 if (kernels_.spread(static_cast<const float*>(raw) + row * cells, patch,
-                                     lane.loc[p], lane.scale[p], to)) {
+                 float* const to = results + row * cells;
+                 if (kernels_.spread(knots + row * cells, patch, lane.loc[p], lane.scale[p], to)) {
                    for (std::int32_t q = 0; q < kQuantiles; ++q) {
                      series2::replace_infinities(to + std::int64_t{q} * a.patch, a.patch);
                    }
@@ -119,68 +126,72 @@ void CpuOps2::quantiles(const Call& call, const SeriesArrays& a, const void* raw
                });
 }
 
-void CpuOps2::knot_results(const Call& call, const SeriesArrays& a, const void* quantiles,
+void CpuOps2::knot_results(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
                            const KnotOutputs& to) const {
   const OperationSpan span(Operation::knot_results);
+  expected2::quantiles(kTypes, call, a, quantiles);
+  const float* const knots = typed<float>(quantiles);
   constexpr std::int64_t kCyclesOfDraw = 150;
   const std::int64_t values = (to.kept != nullptr ? to.trajectories : 0) + 4;
   split_tokens(team_, call, a.patch * values * kCyclesOfDraw,
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
-                 series2::knot_results(
-                     s, a, v, t, static_cast<const float*>(quantiles) + row * kQuantiles * a.patch,
-                     to);
+                 series2::knot_results(s, a, v, t, knots + row * kQuantiles * a.patch, to);
                });
 }
 
-void CpuOps2::feed_back(const Call& call, const void* quantiles, const SeriesArrays& a) const {
+void CpuOps2::feed_back(const Call& call, const ConstView& quantiles, const SeriesArrays& a) const {
   const OperationSpan span(Operation::feed_back);
+  expected2::quantiles(kTypes, call, a, quantiles);
+  const float* const knots = typed<float>(quantiles);
   split_tokens(team_, call, cycles_of_copy(a.patch),
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
                  if (v >= s.targets) return;
-                 series2::feed_back(
-                     lane_of<float>(s, a, v), s.patch + t + 1,
-                     static_cast<const float*>(quantiles) + row * kQuantiles * a.patch);
+                 series2::feed_back(lane_of<float>(s, a, v), s.patch + t + 1,
+                                    knots + row * kQuantiles * a.patch);
                });
 }
 
-void CpuOps2::linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const {
+void CpuOps2::linear_silu(const Matrix& w, const ConstView& x, const View& y) const {
   const OperationSpan span(Operation::linear_silu);
-  Product product{&products_,
-                  static_cast<const PackedMatrix*>(w.weights),
-                  w.out,
-                  static_cast<const float*>(x),
-                  static_cast<float*>(y),
-                  rows.count,
+  expected2::linear_silu(ElementType::f32, w, x, y);
+  Product product{&products_,      static_cast<const PackedMatrix*>(w.weights),
+                  w.out,           typed<float>(x),
+                  typed<float>(y), x.rows.count,
                   Epilogue::store};
   product.silu = true;
   multiply(product, team_, scratch_);
 }
 
-void CpuOps2::rms_norm(const void* x, void* y, Rows rows, const Matrix& next,
-                       double epsilon) const {
+void CpuOps2::rms_norm(const ConstView& x, const View& y, double epsilon) const {
   const OperationSpan span(Operation::rms_norm);
-  const std::int64_t dim = next.in;
-  split(team_, rows.count, cycles_of_copy(2 * dim), [&](std::int64_t first, std::int64_t end, int) {
-    for (std::int64_t row = first; row < end; ++row) {
-      kernels_.rms_norm(static_cast<const float*>(x) + row * dim,
-                        static_cast<float*>(y) + row * dim, static_cast<std::size_t>(dim),
-                        static_cast<float>(epsilon));
-    }
-  });
+  expected2::rms_norm(kTypes, x, y);
+  const std::int64_t dim = x.width;
+  const float* const from = typed<float>(x);
+  float* const to = typed<float>(y);
+  split(team_, x.rows.count, cycles_of_copy(2 * dim),
+        [&](std::int64_t first, std::int64_t end, int) {
+          for (std::int64_t row = first; row < end; ++row) {
+            kernels_.rms_norm(from + row * dim, to + row * dim, static_cast<std::size_t>(dim),
+                              static_cast<float>(epsilon));
+          }
+        });
 }
 
 /// Norms queries and keys in place.
-void CpuOps2::norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm, void* qkv) const {
-  if (norm.query == nullptr) return;
+void CpuOps2::norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm,
+                         float* qkv) const {
+  if (!norm.query) return;
+  const float* const query = typed<float>(norm.query);
+  const float* const key = typed<float>(norm.key);
   const std::int64_t heads = shape.heads + shape.groups;
   split(team_, rows.count, cycles_of_copy(4 * heads * shape.qk),
         [&](std::int64_t first, std::int64_t end, int) {
           for (std::int64_t row = first; row < end; ++row) {
-            float* head = static_cast<float*>(qkv) + row * shape.row();
+            float* head = qkv + row * shape.row();
             for (std::int64_t h = 0; h < heads; ++h, head += shape.qk) {
               kernels_.rms_norm(head, head, static_cast<std::size_t>(shape.qk),
                                 static_cast<float>(norm.epsilon));
-              const auto* gain = static_cast<const float*>(h < shape.heads ? norm.query : norm.key);
+              const float* gain = h < shape.heads ? query : key;
               for (std::int32_t e = 0; e < shape.qk; ++e) head[e] *= gain[e];
             }
           }
@@ -189,27 +200,30 @@ void CpuOps2::norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm
 
 /// Norms and rotates queries in place, and appends keys and values to the cache.
 void CpuOps2::rotary_append(const Call& call, const HeadShape& shape, const HeadNorm& norm,
-                            const Rotary& rotary, void* qkv, const KvCache& kv) const {
+                            const Rotary& rotary, float* qkv, const KvCache& kv) const {
   norm_heads(call.rows, shape, norm, qkv);
+  const Rotation tables{typed<float>(rotary.cosine), typed<float>(rotary.sine),
+                        typed<float>(rotary.factor)};
+  float* const kept_keys = typed<float>(kv.keys);
+  float* const kept_values = typed<float>(kv.values);
   const std::int64_t pairs = shape.qk / 4;
   const auto one = [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
-    float* queries = static_cast<float*>(qkv) + row * shape.row();
+    float* queries = qkv + row * shape.row();
     float* keys = queries + std::int64_t{shape.heads} * shape.qk;
     const float* values = keys + std::int64_t{shape.groups} * shape.qk;
     const std::int64_t patch = s.patch + t;
-    const Rotation at{static_cast<const float*>(rotary.cosine) + patch * pairs,
-                      static_cast<const float*>(rotary.sine) + patch * pairs,
-                      rotary.factor == nullptr ? nullptr
-                                               : static_cast<const float*>(rotary.factor) +
-                                                     (patch - s.centre + rotary.positions) * pairs};
+    const Rotation at{tables.cosine + patch * pairs, tables.sine + patch * pairs,
+                      tables.factor == nullptr
+                          ? nullptr
+                          : tables.factor + (patch - s.centre + rotary.positions) * pairs};
     const auto qk = static_cast<std::size_t>(shape.qk);
     kernels_.rotate_half(at, queries, static_cast<std::size_t>(shape.heads), qk, false);
     kernels_.rotate_half(at, keys, static_cast<std::size_t>(shape.groups), qk, true);
     for (std::int64_t g = 0; g < shape.groups; ++g) {
       const std::int64_t to =
           (s.slot + std::int64_t{v} * s.slots) * shape.groups + g * s.slots + patch - s.first_slot;
-      std::copy_n(keys + g * shape.qk, shape.qk, static_cast<float*>(kv.keys) + to * shape.qk);
-      std::copy_n(values + g * shape.v, shape.v, static_cast<float*>(kv.values) + to * shape.v);
+      std::copy_n(keys + g * shape.qk, shape.qk, kept_keys + to * shape.qk);
+      std::copy_n(values + g * shape.v, shape.v, kept_values + to * shape.v);
     }
   };
   split_tokens(team_, call, 2 * cycles_of_copy(shape.row()), one);
@@ -217,9 +231,15 @@ void CpuOps2::rotary_append(const Call& call, const HeadShape& shape, const Head
 
 void CpuOps2::time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
                              const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
-                             void* qkv, const KvCache& kv, bool /*keep*/, void* out) const {
+                             const View& qkv, const KvCache& kv, bool /*keep*/,
+                             const View& out) const {
   const OperationSpan span(Operation::time_attention);
-  rotary_append(all, shape, norm, rotary, qkv, kv);
+  expected2::time_attention(kTypes, all, wanted, shape, norm, rotary, qkv, kv, out);
+  float* const rows = typed<float>(qkv);
+  float* const attended = typed<float>(out);
+  const float* const keys = typed<float>(kv.keys);
+  const float* const values = typed<float>(kv.values);
+  rotary_append(all, shape, norm, rotary, rows, kv);
   const std::int64_t heads = shape.heads / shape.groups;  // of a group
   const auto queries = [&](const CallSlice& s) { return s.tokens * heads; };
   const auto parts = [&](const CallSlice& s) {
@@ -240,13 +260,12 @@ void CpuOps2::time_attention(const Call& all, const Call& wanted, const SeriesAr
     const std::int64_t from = source.row + v * source.tokens + s.patch - source.patch;
     const std::int64_t slot = (s.slot + v * s.slots) * shape.groups + group * s.slots;
     HeadGroupTask task{};
-    task.queries = static_cast<const float*>(qkv) + from * shape.row() + group * heads * shape.qk;
+    task.queries = rows + from * shape.row() + group * heads * shape.qk;
     task.query_stride = static_cast<std::size_t>(shape.row());
-    task.out = static_cast<float*>(out) + (s.row + v * s.tokens) * shape.attended() +
-               group * heads * shape.v;
+    task.out = attended + (s.row + v * s.tokens) * shape.attended() + group * heads * shape.v;
     task.out_stride = static_cast<std::size_t>(shape.attended());
-    task.keys = static_cast<const float*>(kv.keys) + slot * shape.qk;
-    task.values = static_cast<const float*>(kv.values) + slot * shape.v;
+    task.keys = keys + slot * shape.qk;
+    task.values = values + slot * shape.v;
     task.hidden = s.time_mask ? a.hidden + s.array + v * s.patches + s.first_slot : nullptr;
     task.first_own = static_cast<std::size_t>(s.patch - s.first_slot);
     task.first = static_cast<std::size_t>(part * kQueryGroup);
@@ -265,9 +284,12 @@ void CpuOps2::time_attention(const Call& all, const Call& wanted, const SeriesAr
 }
 
 void CpuOps2::variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,
-                                const HeadNorm& norm, void* qkv, void* out) const {
+                                const HeadNorm& norm, const View& qkv, const View& out) const {
   const OperationSpan span(Operation::variate_attention);
-  norm_heads(call.rows, shape, norm, qkv);
+  expected2::variate_attention(kTypes, call, shape, norm, qkv, out);
+  float* const rows = typed<float>(qkv);
+  float* const attended = typed<float>(out);
+  norm_heads(call.rows, shape, norm, rows);
   const std::int64_t heads = shape.heads / shape.groups;  // of a group
   const auto tasks = [&](const CallSlice& s) { return std::int64_t{s.tokens} * shape.heads; };
   const std::int64_t count = count_items(call, tasks);
@@ -278,13 +300,13 @@ void CpuOps2::variate_attention(const Call& call, const SeriesArrays& a, const H
   const auto one = [&](std::int32_t, const CallSlice& s, std::int64_t item) {
     const std::int64_t head = item % shape.heads;
     const std::int64_t token = item / shape.heads;
-    const float* row = static_cast<const float*>(qkv) + (s.row + token) * shape.row();
+    const float* row = rows + (s.row + token) * shape.row();
     const std::int32_t patch = s.ids + static_cast<std::int32_t>(token);
     TokenVariatesTask task{};
     task.query = row + head * shape.qk;
     task.key = row + (shape.heads + head / heads) * shape.qk;
     task.value = row + std::int64_t{shape.heads + shape.groups} * shape.qk + head / heads * shape.v;
-    task.out = static_cast<float*>(out) + (s.row + token) * shape.attended() + head * shape.v;
+    task.out = attended + (s.row + token) * shape.attended() + head * shape.v;
     task.stride = static_cast<std::size_t>(s.tokens) * static_cast<std::size_t>(shape.row());
     task.out_stride =
         static_cast<std::size_t>(s.tokens) * static_cast<std::size_t>(shape.attended());
@@ -301,17 +323,19 @@ void CpuOps2::variate_attention(const Call& call, const SeriesArrays& a, const H
   });
 }
 
-void CpuOps2::gather(const Call& all, const Call& wanted, const void* x, void* y,
-                     std::int32_t dim) const {
+void CpuOps2::gather(const Call& all, const Call& wanted, const ConstView& x, const View& y) const {
   const OperationSpan span(Operation::gather);
+  expected2::gather(kTypes, all, wanted, x, y);
+  const std::int64_t dim = x.width;
+  const float* const rows = typed<float>(x);
+  float* const to = typed<float>(y);
   const CallSlice* first = wanted.slices;
   split_tokens(team_, wanted, cycles_of_copy(dim),
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
                  const CallSlice& source = all.slices[&s - first];
                  const std::int64_t from =
                      source.row + std::int64_t{v} * source.tokens + t + s.patch - source.patch;
-                 std::copy_n(static_cast<const float*>(x) + from * dim, dim,
-                             static_cast<float*>(y) + row * dim);
+                 std::copy_n(rows + from * dim, dim, to + row * dim);
                });
 }
 

@@ -18,28 +18,29 @@ class CpuOps2 final : public Ops2 {
   void for_each_part(const Call& all, const Call& wanted, PartWork work,
                      const void* context) const override;
 
-  void inputs(const Call& call, const SeriesArrays& a, bool first, const Matrix& next,
-              void* z) const override;
-  void quantiles(const Call& call, const SeriesArrays& a, const void* raw, void* y) const override;
-  void knot_results(const Call& call, const SeriesArrays& a, const void* quantiles,
+  void inputs(const Call& call, const SeriesArrays& a, bool first, const View& z) const override;
+  void quantiles(const Call& call, const SeriesArrays& a, const ConstView& raw,
+                 const View& y) const override;
+  void knot_results(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
                     const KnotOutputs& to) const override;
-  void feed_back(const Call& call, const void* quantiles, const SeriesArrays& a) const override;
+  void feed_back(const Call& call, const ConstView& quantiles,
+                 const SeriesArrays& a) const override;
 
-  void linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const override;
-  void rms_norm(const void* x, void* y, Rows rows, const Matrix& next,
-                double epsilon) const override;
+  void linear_silu(const Matrix& w, const ConstView& x, const View& y) const override;
+  void rms_norm(const ConstView& x, const View& y, double epsilon) const override;
   void time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
-                      const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary, void* qkv,
-                      const KvCache& kv, bool keep, void* out) const override;
+                      const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
+                      const View& qkv, const KvCache& kv, bool keep,
+                      const View& out) const override;
   void variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,
-                         const HeadNorm& norm, void* qkv, void* out) const override;
-  void gather(const Call& all, const Call& wanted, const void* x, void* y,
-              std::int32_t dim) const override;
+                         const HeadNorm& norm, const View& qkv, const View& out) const override;
+  void gather(const Call& all, const Call& wanted, const ConstView& x,
+              const View& y) const override;
 
  private:
-  void norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm, void* qkv) const;
+  void norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm, float* qkv) const;
   void rotary_append(const Call& call, const HeadShape& shape, const HeadNorm& norm,
-                     const Rotary& rotary, void* qkv, const KvCache& kv) const;
+                     const Rotary& rotary, float* qkv, const KvCache& kv) const;
 
   const Ops2Kernels& kernels_;
   const ProductKernels& products_;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backend/cpu/split.h"
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 #include "backend/path_scores.h"
 #include "statistics/mixture.h"
@@ -23,20 +24,22 @@ void CpuPaths::reserve(std::int32_t components) {
   scratch_.reserve(kernels_.room(static_cast<std::size_t>(components)) * sizeof(float));
 }
 
-void CpuPaths::neighbours(const Batch& context, const PatchShape& shape, const void* params,
-                          const void* loc, const void* scale, const float* x,
+void CpuPaths::neighbours(const Batch& context, const PatchShape& shape, const ConstView& params,
+                          const ConstView& loc, const ConstView& scale, const float* x,
                           const std::uint8_t* mask, double* scores, float* rho) const {
   const OperationSpan span(Operation::neighbours);
+  expected::neighbours(ElementType::f32, context, shape, params, loc, scale);
   const std::int32_t patch = shape.patch;
   const auto lanes = static_cast<std::int32_t>(kernels_.lanes);
   const auto components = static_cast<std::size_t>(shape.components);
-  const auto* const all = static_cast<const float*>(params);
+  const float* const all = typed<float>(params);
+  const float* const locs = typed<float>(loc);
+  const float* const scales = typed<float>(scale);
   /// The steps of one group, the first of which is cell `at` of what [rows][P] has.
   const auto score = [&](std::int64_t at, std::int32_t count, float* room) {
     float value[kMaxMixtures] = {}, lower[kMaxMixtures], upper[kMaxMixtures];
     for (std::int32_t i = 0; i < count; ++i) {
-      value[i] = (x[at + i + patch] - static_cast<const float*>(loc)[at + i]) /
-                 static_cast<const float*>(scale)[at + i];
+      value[i] = (x[at + i + patch] - locs[at + i]) / scales[at + i];
     }
     const std::size_t stride = 4 * components;
     const std::size_t used = kernels_.take(all + at * static_cast<std::int64_t>(stride), stride,
@@ -125,11 +128,12 @@ void CpuPaths::draw_group(const Draw& d, const Group& group, float* room) const 
 }
 
 void CpuPaths::draw(const Batch& batch, const Batch* shared, const Batch& source,
-                    const PatchShape& shape, const void* params, const void* loc, const void* scale,
-                    const float* rho, void* y) const {
+                    const PatchShape& shape, const ConstView& params, const ConstView& loc,
+                    const ConstView& scale, const float* rho, const View& y) const {
   const OperationSpan span(Operation::draw);
-  const Draw d{shape, static_cast<const float*>(params), static_cast<const float*>(loc),
-               static_cast<const float*>(scale), static_cast<float*>(y)};
+  expected::predict(ElementType::f32, batch, shared, shape, params, loc, scale, y);
+  const Draw d{shape, typed<float>(params), typed<float>(loc), typed<float>(scale),
+               typed<float>(y)};
   const auto draw_lanes = [&](std::int64_t begin, std::int64_t end, float* room) {
     for (const Block* b = paths::block_at(batch, begin); begin < end; ++b) {
       const auto index = b - batch.blocks;

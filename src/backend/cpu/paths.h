@@ -15,12 +15,12 @@ class CpuPaths final : public PathOps {
   CpuPaths(Isa isa, ThreadTeam& team, ScratchSet& scratch)
       : kernels_(mixture_kernels(isa)), team_(team), scratch_(scratch) {}
   void reserve(std::int32_t components) override;
-  void neighbours(const Batch& context, const PatchShape& shape, const void* params,
-                  const void* loc, const void* scale, const float* x, const std::uint8_t* mask,
-                  double* scores, float* rho) const override;
+  void neighbours(const Batch& context, const PatchShape& shape, const ConstView& params,
+                  const ConstView& loc, const ConstView& scale, const float* x,
+                  const std::uint8_t* mask, double* scores, float* rho) const override;
   void draw(const Batch& batch, const Batch* shared, const Batch& source, const PatchShape& shape,
-            const void* params, const void* loc, const void* scale, const float* rho,
-            void* y) const override;
+            const ConstView& params, const ConstView& loc, const ConstView& scale, const float* rho,
+            const View& y) const override;
 
  private:
   struct Draw;

@@ -6,6 +6,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/split.h"
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 #include "backend/reference/scaler.h"
 #include "core/draw.h"
@@ -35,6 +36,7 @@ struct Source {
   const float* params;
   const float* loc;
   const float* scale;
+  float* y;
 
   [[nodiscard]] Parameters of(std::int32_t block, const Block& b, std::int32_t lane) const {
     const std::int64_t from =
@@ -46,12 +48,12 @@ struct Source {
 
 /// Fills y [lanes][P] with value(block, lane, parameters, step), scaled back to data units.
 template <typename Value>
-void predict(ThreadTeam& team, const Batch& batch, const Source& source, std::int64_t cost, void* y,
+void predict(ThreadTeam& team, const Batch& batch, const Source& source, std::int64_t cost,
              const Value& value) {
   const PatchShape& shape = *source.shape;
   const auto fill_lane = [&](std::int32_t block, const Block& b, std::int32_t lane) {
     const Parameters p = source.of(block, b, lane);
-    float* out = static_cast<float*>(y) + std::int64_t{b.lane + lane} * shape.patch;
+    float* out = source.y + std::int64_t{b.lane + lane} * shape.patch;
     for (std::int32_t step = 0; step < shape.steps; ++step) {
       const float scaled =
           value(b, lane, p.params + std::int64_t{step} * 4 * shape.components, step);
@@ -66,26 +68,26 @@ void predict(ThreadTeam& team, const Batch& batch, const Source& source, std::in
 
 }  // namespace
 
-void CpuBackend::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
+void CpuBackend::scale(const Batch& batch, const ScalerSpec& spec, const ConstView& x,
                        const std::uint8_t* mask, ScalerState* state,
                        const ScalerOutputs& to) const {
   const OperationSpan span(Operation::scale);
+  expected::scale(*this, batch, spec, x, to);
+  const float* const raw = typed<float>(x);
+  float* const values = typed<float>(to.values);
+  float* const loc = typed<float>(to.loc);
+  float* const scale = typed<float>(to.scale);
+  float* const last_loc = typed<float>(to.last_loc);
+  float* const last_scale = typed<float>(to.last_scale);
   constexpr std::int64_t kCyclesOfStep = 30;
   const std::int64_t steps = std::int64_t{batch.rows} * spec.patch / std::max(batch.lanes, 1);
   const auto run_lane = [&](std::int32_t, const Block& b, std::int32_t lane) {
     const std::int64_t at = std::int64_t{b.row + lane * b.tokens} * spec.patch;
-    const scaler::Lane<float> view{static_cast<const float*>(x) + at,
-                                   mask + at,
-                                   static_cast<float*>(to.values) + at,
-                                   static_cast<float*>(to.loc) + at,
-                                   static_cast<float*>(to.scale) + at,
-                                   b.tokens,
-                                   b.labels,
-                                   b.context};
+    const scaler::Lane<float> view{raw + at,   mask + at, values + at, loc + at,
+                                   scale + at, b.tokens,  b.labels,    b.context};
     scaler::run(view, spec, b.position == 0, state[b.lane + lane]);
     const std::int64_t last = std::int64_t{b.lane + lane} * spec.patch;
-    scaler::copy_last(view, spec.patch, static_cast<float*>(to.last_loc) + last,
-                      static_cast<float*>(to.last_scale) + last);
+    scaler::copy_last(view, spec.patch, last_loc + last, last_scale + last);
   };
   split(team_, batch.lanes, steps * kCyclesOfStep, [&](std::int64_t first, std::int64_t end, int) {
     for_each_item(batch, first, end, lanes_of, run_lane);
@@ -101,38 +103,43 @@ void CpuBackend::repeat_state(const Batch& source, const Batch& batch, const Sca
                 });
 }
 
-void CpuBackend::distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const {
+void CpuBackend::distribution(const View& raw, bool mixture) const {
   const OperationSpan span(Operation::distribution);
-  split(team_, rows.count, 10 * components, [&](std::int64_t first, std::int64_t end, int) {
+  const std::int32_t components = expected::distribution(*this, raw);
+  float* const rows = typed<float>(raw);
+  split(team_, raw.rows.count, 10 * components, [&](std::int64_t first, std::int64_t end, int) {
     for (std::int64_t row = first; row < end; ++row) {
-      rows_.distribution(static_cast<float*>(raw) + row * 4 * components,
-                         static_cast<std::size_t>(components), mixture);
+      rows_.distribution(rows + row * 4 * components, static_cast<std::size_t>(components),
+                         mixture);
     }
   });
 }
 
 void CpuBackend::predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                              const void* params, const void* loc, const void* scale,
-                              void* y) const {
+                              const ConstView& params, const ConstView& loc, const ConstView& scale,
+                              const View& y) const {
   const OperationSpan span(Operation::predict_mean);
-  const Source source{shared, &shape, static_cast<const float*>(params),
-                      static_cast<const float*>(loc), static_cast<const float*>(scale)};
+  expected::predict(ElementType::f32, batch, shared, shape, params, loc, scale, y);
+  const Source source{
+      shared,         &shape, typed<float>(params), typed<float>(loc), typed<float>(scale),
+      typed<float>(y)};
   const std::int32_t k = shape.components;
-  predict(team_, batch, source, 30, y,
-          [&](const Block&, std::int32_t, const float* at, std::int32_t) {
-            return rows_.dot(at + 3 * k, at + k, static_cast<std::size_t>(k));
-          });
+  predict(team_, batch, source, 30, [&](const Block&, std::int32_t, const float* at, std::int32_t) {
+    return rows_.dot(at + 3 * k, at + k, static_cast<std::size_t>(k));
+  });
 }
 
 void CpuBackend::predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                              const void* params, const void* loc, const void* scale,
-                              void* y) const {
+                              const ConstView& params, const ConstView& loc, const ConstView& scale,
+                              const View& y) const {
   const OperationSpan span(Operation::predict_draw);
-  const Source source{shared, &shape, static_cast<const float*>(params),
-                      static_cast<const float*>(loc), static_cast<const float*>(scale)};
+  expected::predict(ElementType::f32, batch, shared, shape, params, loc, scale, y);
+  const Source source{
+      shared,         &shape, typed<float>(params), typed<float>(loc), typed<float>(scale),
+      typed<float>(y)};
   const std::int32_t k = shape.components;
   predict(
-      team_, batch, source, kCyclesOfDraw, y,
+      team_, batch, source, kCyclesOfDraw,
       [&](const Block& b, std::int32_t lane, const float* at, std::int32_t step) {
         const DrawAddress address{b.key, static_cast<std::uint32_t>(lane % b.variates),
                                   static_cast<std::uint32_t>(b.first_sample + lane / b.variates),
@@ -143,14 +150,16 @@ void CpuBackend::predict_draw(const Batch& batch, const Batch* shared, const Pat
 }
 
 void CpuBackend::inject(const Batch& batch, const PatchShape& shape, const float* covariates,
-                        void* y) const {
+                        const View& y) const {
   const OperationSpan span(Operation::inject);
+  expected::predicted(*this, batch, shape, y);
+  float* const patches = typed<float>(y);
   for_each_item(batch, 0, batch.lanes, lanes_of,
                 [&](std::int32_t, const Block& b, std::int32_t lane) {
                   const std::int32_t e = lane % b.variates - (b.variates - b.exogenous);
                   if (e < 0 || b.covariates < 0) return;
                   std::copy_n(covariates + b.covariates + e * shape.patch, shape.patch,
-                              static_cast<float*>(y) + std::int64_t{b.lane + lane} * shape.patch);
+                              patches + std::int64_t{b.lane + lane} * shape.patch);
                 });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statistics of a step: those of every host backend.
 #include "backend/cpu/cpu_backend.h"
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 
 namespace toto::cpu {
@@ -11,21 +12,23 @@ void CpuBackend::reserve_statistics(std::int32_t components, std::int32_t levels
 }
 
 void CpuBackend::keep(const Batch& batch, const Batch& source, const PatchShape& shape,
-                      const void* y, float* kept, const KeptShape& room) const {
+                      const ConstView& y, float* kept, const KeptShape& room) const {
   const OperationSpan span(Operation::keep);
-  HostStatistics::keep(*this, batch, source, shape, static_cast<const float*>(y), kept, room);
+  expected::predicted(*this, batch, shape, y);
+  HostStatistics::keep(*this, batch, source, shape, typed<float>(y), kept, room);
 }
 
 void CpuBackend::exact_statistics(const Batch& batch, const PatchShape& shape,
-                                  const HeadResults& head, void* params, const void* loc,
-                                  const void* scale, const Levels& levels, float* out) const {
+                                  const HeadResults& head, const View& params, const ConstView& loc,
+                                  const ConstView& scale, const Levels& levels, float* out) const {
   const OperationSpan span(Operation::exact_statistics);
+  expected::statistics(*this, batch, shape, params, loc, scale);
   if (head.output != HeadOutput::parameters) {
-    distribution(params, batch.all_lanes(shape.steps), shape.components,
+    distribution(params.shaped(batch.all_lanes(shape.steps), 4 * shape.components),
                  head.output == HeadOutput::mixture);
   }
-  statistics_.exact(*this, batch, shape, static_cast<const float*>(params),
-                    static_cast<const float*>(loc), static_cast<const float*>(scale), levels, out);
+  statistics_.exact(*this, batch, shape, typed<float>(params), typed<float>(loc),
+                    typed<float>(scale), levels, out);
 }
 
 void CpuBackend::sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
@@ -35,12 +38,12 @@ void CpuBackend::sample_statistics(const Batch& source, const float* kept, const
 }
 
 void CpuBackend::keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
-                                 const void* params, const void* loc, const void* scale, float* out,
-                                 std::int32_t horizon) const {
+                                 const ConstView& params, const ConstView& loc,
+                                 const ConstView& scale, float* out, std::int32_t horizon) const {
   const OperationSpan span(Operation::keep_parameters);
-  HostStatistics::keep_parameters(batch, source, shape, static_cast<const float*>(params),
-                                  static_cast<const float*>(loc), static_cast<const float*>(scale),
-                                  out, horizon);
+  expected::statistics(*this, batch, shape, params, loc, scale);
+  HostStatistics::keep_parameters(batch, source, shape, typed<float>(params), typed<float>(loc),
+                                  typed<float>(scale), out, horizon);
 }
 
 }  // namespace toto::cpu

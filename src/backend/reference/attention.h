@@ -54,14 +54,12 @@ struct Visible {
 };
 
 template <typename T>
-Visible<T> visible(const Block& b, const KvLayer& kv, std::int32_t lane, std::int32_t head,
-                   std::int32_t token, std::int32_t heads, std::int32_t d) {
+Visible<T> visible(const Block& b, const T* keys, const T* values, std::int32_t lane,
+                   std::int32_t head, std::int32_t token, std::int32_t heads, std::int32_t d) {
   const std::int64_t variate = lane % b.variates;
   const std::int64_t prefix = b.prefix_at + (variate * heads + head) * b.prefix * d;
   const std::int64_t suffix =
       b.suffix_at + (std::int64_t{lane} * heads + head) * b.suffix_capacity * d;
-  const auto* keys = static_cast<const T*>(kv.keys);
-  const auto* values = static_cast<const T*>(kv.values);
   return {keys + prefix,   values + prefix, keys + suffix,
           values + suffix, b.prefix,        b.suffix + token + 1};
 }

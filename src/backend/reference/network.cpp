@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 #include "backend/reference/attention.h"
 #include "backend/reference/reference_backend.h"
@@ -36,20 +37,22 @@ void ReferenceBackend<T>::release(void* memory) noexcept {
 }
 
 template <typename T>
-void ReferenceBackend<T>::upload(std::span<const double> from, void* to) const {
-  std::transform(from.begin(), from.end(), static_cast<T*>(to),
+void ReferenceBackend<T>::upload(std::span<const double> from, const View& to) const {
+  expected::activations(*this, "upload: to", to, from.size());
+  std::transform(from.begin(), from.end(), typed<T>(to),
                  [](double v) { return static_cast<T>(v); });
 }
 
 template <typename T>
-void ReferenceBackend<T>::upload(std::span<const float> from, void* to) const {
-  std::transform(from.begin(), from.end(), static_cast<T*>(to),
-                 [](float v) { return static_cast<T>(v); });
+void ReferenceBackend<T>::upload(std::span<const float> from, const View& to) const {
+  expected::activations(*this, "upload: to", to, from.size());
+  std::transform(from.begin(), from.end(), typed<T>(to), [](float v) { return static_cast<T>(v); });
 }
 
 template <typename T>
-void ReferenceBackend<T>::download(const void* from, std::span<double> to) const {
-  const auto* source = static_cast<const T*>(from);
+void ReferenceBackend<T>::download(const ConstView& from, std::span<double> to) const {
+  expected::activations(*this, "download: from", from, to.size());
+  const auto* source = typed<T>(from);
   std::copy(source, source + to.size(), to.begin());
 }
 
@@ -93,9 +96,12 @@ Matrix ReferenceBackend<T>::upload_folded_matrix(std::span<const double> weights
 }
 
 template <typename T>
-void ReferenceBackend<T>::linear(const Matrix& w, const void* x, void* y, Rows rows,
+void ReferenceBackend<T>::linear(const Matrix& w, const ConstView& x, const View& y,
                                  Epilogue epilogue) const {
   const OperationSpan span(Operation::linear);
+  expected::linear(*this, w, x, y, epilogue);
+  const T* const inputs = typed<T>(x);
+  T* const outputs = typed<T>(y);
   const auto& own = *static_cast<const PlainWeights<T>*>(w.weights);
   const T* const weights = own.weights.get();
   const T* const bias = own.bias.get();
@@ -115,9 +121,9 @@ void ReferenceBackend<T>::linear(const Matrix& w, const void* x, void* y, Rows r
     }
   };
   const std::int32_t width = epilogue == Epilogue::gated ? w.out / 2 : w.out;
-  for (std::int32_t row = 0; row < rows.count; ++row) {
-    const T* input = static_cast<const T*>(x) + std::int64_t{row} * w.in;
-    T* output = static_cast<T*>(y) + std::int64_t{row} * width;
+  for (std::int32_t row = 0; row < x.rows.count; ++row) {
+    const T* input = inputs + std::int64_t{row} * w.in;
+    T* output = outputs + std::int64_t{row} * width;
     for (std::int32_t first = 0; first < width; first += kTile) {
       const std::int32_t count = std::min(kTile, width - first);
       T sums[kTile];
@@ -142,53 +148,61 @@ void ReferenceBackend<T>::linear(const Matrix& w, const void* x, void* y, Rows r
 }
 
 template <typename T>
-void ReferenceBackend<T>::rms_norm(const void* x, const void* scale, void* y, Rows rows,
-                                   std::int32_t dim) const {
+void ReferenceBackend<T>::rms_norm(const ConstView& x, const ConstView& gain, const View& y) const {
   const OperationSpan span(Operation::rms_norm);
-  const auto* gain = static_cast<const T*>(scale);
-  for (std::int32_t row = 0; row < rows.count; ++row) {
-    const T* in = static_cast<const T*>(x) + std::int64_t{row} * dim;
-    T* out = static_cast<T*>(y) + std::int64_t{row} * dim;
+  expected::rms_norm(*this, x, gain, y);
+  const std::int32_t dim = x.width;
+  const T* in = typed<T>(x);
+  const T* const gains = typed<T>(gain);
+  T* out = typed<T>(y);
+  for (std::int32_t row = 0; row < x.rows.count; ++row, in += dim, out += dim) {
     T squares = 0;
     for (std::int32_t i = 0; i < dim; ++i) squares += in[i] * in[i];
     const T root = std::sqrt(squares / static_cast<T>(dim) + static_cast<T>(1e-8));
-    for (std::int32_t i = 0; i < dim; ++i) out[i] = in[i] / root * gain[i];
+    for (std::int32_t i = 0; i < dim; ++i) out[i] = in[i] / root * gains[i];
   }
 }
 
 template <typename T>
-void ReferenceBackend<T>::set_labels(const Batch& batch, const void* labels, void* hidden,
-                                     std::int32_t dim) const {
+void ReferenceBackend<T>::set_labels(const Batch& batch, const ConstView& labels,
+                                     const View& hidden) const {
   const OperationSpan span(Operation::set_labels);
+  expected::set_labels(*this, batch, labels, hidden);
+  const std::int32_t dim = hidden.width;
+  const T* const both = typed<T>(labels);
+  T* const rows = typed<T>(hidden);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     if (b.labels == 0) continue;
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
       const bool exogenous = lane % b.variates >= b.variates - b.exogenous;
-      const T* label = static_cast<const T*>(labels) + (exogenous ? dim : 0);
-      std::copy_n(label, dim,
-                  static_cast<T*>(hidden) + std::int64_t{b.row + lane * b.tokens} * dim);
+      std::copy_n(both + (exogenous ? dim : 0), dim,
+                  rows + std::int64_t{b.row + lane * b.tokens} * dim);
     }
   }
 }
 
 template <typename T>
-void ReferenceBackend<T>::rotary_append(const Batch& batch, const Rotary& rotary, void* qkv,
-                                        const KvLayer& kv, std::int32_t heads,
-                                        std::int32_t d) const {
+void ReferenceBackend<T>::rotary_append(const Batch& batch, const Rotary& rotary, const View& qkv,
+                                        const KvLayer& kv, std::int32_t heads) const {
   const OperationSpan span(Operation::rotary_append);
+  const std::int32_t d = expected::rotary_append(*this, batch, rotary, qkv, kv, heads);
+  T* const rows = typed<T>(qkv);
+  T* const keys = typed<T>(kv.keys);
+  T* const values = typed<T>(kv.values);
+  const T* const cosines = typed<T>(rotary.cosine);
+  const T* const sines = typed<T>(rotary.sine);
+  const T* const factors = typed<T>(rotary.factor);
   const std::int32_t half = d / 2;
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
       for (std::int32_t token = 0; token < b.tokens; ++token) {
-        T* row =
-            static_cast<T*>(qkv) + std::int64_t{b.row + lane * b.tokens + token} * 3 * heads * d;
+        T* row = rows + std::int64_t{b.row + lane * b.tokens + token} * 3 * heads * d;
         const std::int32_t t = b.position + token;
-        const T* cosine = static_cast<const T*>(rotary.cosine) + t * half;
-        const T* sine = static_cast<const T*>(rotary.sine) + t * half;
-        const T* factor =
-            static_cast<const T*>(rotary.factor) + (t - b.centre + rotary.positions) * half;
+        const T* cosine = cosines + t * half;
+        const T* sine = sines + t * half;
+        const T* factor = factors + (t - b.centre + rotary.positions) * half;
         for (std::int32_t h = 0; h < heads; ++h) {
           T* query = row + h * d;
           T* key = row + (heads + h) * d;
@@ -197,8 +211,8 @@ void ReferenceBackend<T>::rotary_append(const Batch& batch, const Rotary& rotary
           const std::int64_t at =
               b.suffix_at +
               ((std::int64_t{lane} * heads + h) * b.suffix_capacity + b.suffix + token) * d;
-          std::copy_n(key, d, static_cast<T*>(kv.keys) + at);
-          std::copy_n(row + (2 * heads + h) * d, d, static_cast<T*>(kv.values) + at);
+          std::copy_n(key, d, keys + at);
+          std::copy_n(row + (2 * heads + h) * d, d, values + at);
         }
       }
     }
@@ -206,10 +220,15 @@ void ReferenceBackend<T>::rotary_append(const Batch& batch, const Rotary& rotary
 }
 
 template <typename T>
-void ReferenceBackend<T>::time_attention(const Batch& batch, const void* qkv, const KvLayer& kv,
-                                         void* out, std::int32_t heads, std::int32_t d,
+void ReferenceBackend<T>::time_attention(const Batch& batch, const ConstView& qkv,
+                                         const KvLayer& kv, const View& out, std::int32_t heads,
                                          bool last_only) const {
   const OperationSpan span(Operation::time_attention);
+  const std::int32_t d = expected::time_attention(*this, batch, qkv, kv, out, heads, last_only);
+  const T* const rows = typed<T>(qkv);
+  T* const attended = typed<T>(out);
+  const T* const keys = typed<T>(kv.keys);
+  const T* const values = typed<T>(kv.values);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
@@ -217,10 +236,10 @@ void ReferenceBackend<T>::time_attention(const Batch& batch, const void* qkv, co
         const std::int64_t row = b.row + lane * b.tokens + token;
         const std::int64_t to = last_only ? b.lane + lane : row;
         for (std::int32_t h = 0; h < heads; ++h) {
-          const T* query = static_cast<const T*>(qkv) + (row * 3 * heads + h) * d;
-          const Visible<T> seen = visible<T>(b, kv, lane, h, token, heads, d);
+          const T* query = rows + (row * 3 * heads + h) * d;
+          const Visible<T> seen = visible<T>(b, keys, values, lane, h, token, heads, d);
           attend(
-              query, static_cast<T*>(out) + (to * heads + h) * d, seen.count(), d,
+              query, attended + (to * heads + h) * d, seen.count(), d,
               [&](std::int32_t j) { return seen.key(j, d); },
               [&](std::int32_t j) { return seen.value(j, d); }, [](std::int32_t) { return true; });
         }
@@ -230,9 +249,12 @@ void ReferenceBackend<T>::time_attention(const Batch& batch, const void* qkv, co
 }
 
 template <typename T>
-void ReferenceBackend<T>::variate_attention(const Batch& batch, const void* qkv, void* out,
-                                            std::int32_t heads, std::int32_t d) const {
+void ReferenceBackend<T>::variate_attention(const Batch& batch, const ConstView& qkv,
+                                            const View& out, std::int32_t heads) const {
   const OperationSpan span(Operation::variate_attention);
+  const std::int32_t d = expected::variate_attention(*this, batch, qkv, out, heads);
+  const T* const rows = typed<T>(qkv);
+  T* const attended = typed<T>(out);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     const std::int32_t* ids = batch.ids + b.ids;
@@ -245,11 +267,11 @@ void ReferenceBackend<T>::variate_attention(const Batch& batch, const void* qkv,
         };
         for (std::int32_t h = 0; h < heads; ++h) {
           const auto part = [&](std::int32_t v, std::int32_t which) {
-            return static_cast<const T*>(qkv) + (row(v) * 3 * heads + which * heads + h) * d;
+            return rows + (row(v) * 3 * heads + which * heads + h) * d;
           };
           attend(
-              part(variate, 0), static_cast<T*>(out) + (row(variate) * heads + h) * d, b.variates,
-              d, [&](std::int32_t j) { return part(j, 1); },
+              part(variate, 0), attended + (row(variate) * heads + h) * d, b.variates, d,
+              [&](std::int32_t j) { return part(j, 1); },
               [&](std::int32_t j) { return part(j, 2); },
               [&](std::int32_t j) {
                 return ids[j * b.tokens + token] == ids[variate * b.tokens + token];
@@ -261,15 +283,17 @@ void ReferenceBackend<T>::variate_attention(const Batch& batch, const void* qkv,
 }
 
 template <typename T>
-void ReferenceBackend<T>::gather_last(const Batch& batch, const void* x, void* y,
-                                      std::int32_t dim) const {
+void ReferenceBackend<T>::gather_last(const Batch& batch, const ConstView& x, const View& y) const {
   const OperationSpan span(Operation::gather_last);
+  expected::gather_last(*this, batch, x, y);
+  const std::int32_t dim = x.width;
+  const T* const rows = typed<T>(x);
+  T* const last = typed<T>(y);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
       const std::int64_t row = b.row + lane * b.tokens + b.tokens - 1;
-      std::copy_n(static_cast<const T*>(x) + row * dim, dim,
-                  static_cast<T*>(y) + std::int64_t{b.lane + lane} * dim);
+      std::copy_n(rows + row * dim, dim, last + std::int64_t{b.lane + lane} * dim);
     }
   }
 }

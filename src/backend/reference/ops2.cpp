@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/expected_views2.h"
 #include "backend/operation.h"
 #include "backend/reference/attention.h"
 #include "backend/reference/series2.h"
@@ -31,10 +32,12 @@ void norm(const T* x, const T* gain, T* y, std::int32_t dim, double epsilon) {
 
 template <typename T>
 void norm_row(const HeadShape& shape, const HeadNorm& n, T* row) {
-  if (n.query == nullptr) return;
+  if (!n.query) return;
+  const T* const query = typed<T>(n.query);
+  const T* const key = typed<T>(n.key);
   for (std::int32_t h = 0; h < shape.heads + shape.groups; ++h) {
     T* head = row + std::int64_t{h} * shape.qk;
-    norm(head, static_cast<const T*>(h < shape.heads ? n.query : n.key), head, shape.qk, n.epsilon);
+    norm(head, h < shape.heads ? query : key, head, shape.qk, n.epsilon);
   }
 }
 
@@ -72,12 +75,17 @@ void attend2(const T* query, T* out, std::int32_t n, const HeadShape& shape, Key
   for (std::int32_t e = 0; e < shape.v; ++e) out[e] /= total;
 }
 
+template <typename T>
+constexpr expected2::Types kTypes{kTypeOf<T>};
+
 }  // namespace
 
 template <typename T>
 void ReferenceOps2<T>::inputs(const Call& call, const SeriesArrays& a, bool first,
-                              const Matrix& /*next*/, void* z) const {
+                              const View& z) const {
   const OperationSpan span(Operation::inputs);
+  expected2::inputs(kTypes<T>, call, a, z);
+  T* const rows = typed<T>(z);
   for (std::int32_t i = 0; i < call.count; ++i) {
     const CallSlice& s = call.slices[i];
     for (std::int32_t v = 0; v < s.variates; ++v) {
@@ -87,52 +95,59 @@ void ReferenceOps2<T>::inputs(const Call& call, const SeriesArrays& a, bool firs
     }
   }
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
-    series2::embed_input(lane_of<T>(s, a, v), s.patch + t, t < s.refed,
-                         static_cast<T*>(z) + row * 2 * a.patch);
+    series2::embed_input(lane_of<T>(s, a, v), s.patch + t, t < s.refed, rows + row * 2 * a.patch);
   });
 }
 
 template <typename T>
-void ReferenceOps2<T>::quantiles(const Call& call, const SeriesArrays& a, const void* raw,
-                                 void* y) const {
+void ReferenceOps2<T>::quantiles(const Call& call, const SeriesArrays& a, const ConstView& raw,
+                                 const View& y) const {
   const OperationSpan span(Operation::quantiles);
+  expected2::quantiles(kTypes<T>, call, a, raw);
+  expected2::quantiles(kTypes<T>, call, a, y);
+  const T* const from = typed<T>(raw);
+  T* const to = typed<T>(y);
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
     const std::int64_t at = row * kQuantiles * a.patch;
-    series2::quantiles(lane_of<T>(s, a, v), s.patch + t + 1, static_cast<const T*>(raw) + at,
-                       static_cast<T*>(y) + at);
+    series2::quantiles(lane_of<T>(s, a, v), s.patch + t + 1, from + at, to + at);
   });
 }
 
 template <typename T>
-void ReferenceOps2<T>::knot_results(const Call& call, const SeriesArrays& a, const void* quantiles,
-                                    const KnotOutputs& to) const {
+void ReferenceOps2<T>::knot_results(const Call& call, const SeriesArrays& a,
+                                    const ConstView& quantiles, const KnotOutputs& to) const {
   const OperationSpan span(Operation::knot_results);
+  expected2::quantiles(kTypes<T>, call, a, quantiles);
+  const T* const knots = typed<T>(quantiles);
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
-    series2::knot_results(s, a, v, t, static_cast<const T*>(quantiles) + row * kQuantiles * a.patch,
-                          to);
+    series2::knot_results(s, a, v, t, knots + row * kQuantiles * a.patch, to);
   });
 }
 
 template <typename T>
-void ReferenceOps2<T>::feed_back(const Call& call, const void* quantiles,
+void ReferenceOps2<T>::feed_back(const Call& call, const ConstView& quantiles,
                                  const SeriesArrays& a) const {
   const OperationSpan span(Operation::feed_back);
+  expected2::quantiles(kTypes<T>, call, a, quantiles);
+  const T* const knots = typed<T>(quantiles);
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
     if (v >= s.targets) return;
-    series2::feed_back(lane_of<T>(s, a, v), s.patch + t + 1,
-                       static_cast<const T*>(quantiles) + row * kQuantiles * a.patch);
+    series2::feed_back(lane_of<T>(s, a, v), s.patch + t + 1, knots + row * kQuantiles * a.patch);
   });
 }
 
 template <typename T>
-void ReferenceOps2<T>::linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const {
+void ReferenceOps2<T>::linear_silu(const Matrix& w, const ConstView& x, const View& y) const {
   const OperationSpan span(Operation::linear_silu);
+  expected2::linear_silu(kTypeOf<T>, w, x, y);
+  const T* const inputs = typed<T>(x);
+  T* const outputs = typed<T>(y);
   const auto& own = *static_cast<const PlainWeights<T>*>(w.weights);
   const T* const weights = own.weights.get();
   const T* const bias = own.bias.get();
-  for (std::int32_t row = 0; row < rows.count; ++row) {
-    const T* input = static_cast<const T*>(x) + std::int64_t{row} * w.in;
-    T* output = static_cast<T*>(y) + std::int64_t{row} * w.out;
+  for (std::int32_t row = 0; row < x.rows.count; ++row) {
+    const T* input = inputs + std::int64_t{row} * w.in;
+    T* output = outputs + std::int64_t{row} * w.out;
     for (std::int32_t j = 0; j < w.out; ++j) {
       const T sum = dot(weights + std::int64_t{j} * w.in, input, w.in);
       output[j] = silu(bias == nullptr ? sum : sum + bias[j]);
@@ -141,41 +156,46 @@ void ReferenceOps2<T>::linear_silu(const Matrix& w, const void* x, void* y, Rows
 }
 
 template <typename T>
-void ReferenceOps2<T>::rms_norm(const void* x, void* y, Rows rows, const Matrix& next,
-                                double epsilon) const {
+void ReferenceOps2<T>::rms_norm(const ConstView& x, const View& y, double epsilon) const {
   const OperationSpan span(Operation::rms_norm);
-  const std::int32_t dim = next.in;
-  for (std::int64_t row = 0; row < rows.count; ++row) {
-    norm<T>(static_cast<const T*>(x) + row * dim, nullptr, static_cast<T*>(y) + row * dim, dim,
-            epsilon);
+  expected2::rms_norm(kTypes<T>, x, y);
+  const std::int32_t dim = x.width;
+  const T* const from = typed<T>(x);
+  T* const to = typed<T>(y);
+  for (std::int64_t row = 0; row < x.rows.count; ++row) {
+    norm<T>(from + row * dim, nullptr, to + row * dim, dim, epsilon);
   }
 }
 
 /// Norms queries and keys in place.
 template <typename T>
 void ReferenceOps2<T>::norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm,
-                                  void* qkv) const {
+                                  T* qkv) const {
   for (std::int64_t row = 0; row < rows.count; ++row) {
-    norm_row(shape, norm, static_cast<T*>(qkv) + row * shape.row());
+    norm_row(shape, norm, qkv + row * shape.row());
   }
 }
 
 /// Norms and rotates queries in place, and appends keys and values to the cache.
 template <typename T>
 void ReferenceOps2<T>::rotary_append(const Call& call, const HeadShape& shape, const HeadNorm& norm,
-                                     const Rotary& rotary, void* qkv, const KvCache& kv) const {
+                                     const Rotary& rotary, T* qkv, const KvCache& kv) const {
   norm_heads(call.rows, shape, norm, qkv);
+  const T* const cosines = typed<T>(rotary.cosine);
+  const T* const sines = typed<T>(rotary.sine);
+  const T* const factors = typed<T>(rotary.factor);
+  T* const kept_keys = typed<T>(kv.keys);
+  T* const kept_values = typed<T>(kv.values);
   const std::int32_t pairs = shape.qk / 4;
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
-    T* queries = static_cast<T*>(qkv) + row * shape.row();
+    T* queries = qkv + row * shape.row();
     T* keys = queries + shape.heads * shape.qk;
     const T* values = keys + shape.groups * shape.qk;
     const std::int64_t patch = s.patch + t;
-    const T* cosine = static_cast<const T*>(rotary.cosine) + patch * pairs;
-    const T* sine = static_cast<const T*>(rotary.sine) + patch * pairs;
-    const T* factor = rotary.factor == nullptr ? nullptr
-                                               : static_cast<const T*>(rotary.factor) +
-                                                     (patch - s.centre + rotary.positions) * pairs;
+    const T* cosine = cosines + patch * pairs;
+    const T* sine = sines + patch * pairs;
+    const T* factor =
+        factors == nullptr ? nullptr : factors + (patch - s.centre + rotary.positions) * pairs;
     for (std::int32_t h = 0; h < shape.heads; ++h) {
       rotate_half(queries + h * shape.qk, cosine, sine, factor, shape.qk, false);
     }
@@ -183,8 +203,8 @@ void ReferenceOps2<T>::rotary_append(const Call& call, const HeadShape& shape, c
       rotate_half(keys + g * shape.qk, cosine, sine, factor, shape.qk, true);
       const std::int64_t at = (s.slot + std::int64_t{v} * s.slots) * shape.groups +
                               std::int64_t{g} * s.slots + patch - s.first_slot;
-      std::copy_n(keys + g * shape.qk, shape.qk, static_cast<T*>(kv.keys) + at * shape.qk);
-      std::copy_n(values + g * shape.v, shape.v, static_cast<T*>(kv.values) + at * shape.v);
+      std::copy_n(keys + g * shape.qk, shape.qk, kept_keys + at * shape.qk);
+      std::copy_n(values + g * shape.v, shape.v, kept_values + at * shape.v);
     }
   });
 }
@@ -192,10 +212,15 @@ void ReferenceOps2<T>::rotary_append(const Call& call, const HeadShape& shape, c
 template <typename T>
 void ReferenceOps2<T>::time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
                                       const HeadShape& shape, const HeadNorm& norm,
-                                      const Rotary& rotary, void* qkv, const KvCache& kv,
-                                      bool /*keep*/, void* out) const {
+                                      const Rotary& rotary, const View& qkv, const KvCache& kv,
+                                      bool /*keep*/, const View& out) const {
   const OperationSpan span(Operation::time_attention);
-  rotary_append(all, shape, norm, rotary, qkv, kv);
+  expected2::time_attention(kTypes<T>, all, wanted, shape, norm, rotary, qkv, kv, out);
+  T* const rows = typed<T>(qkv);
+  T* const attended = typed<T>(out);
+  const T* const kept_keys = typed<T>(kv.keys);
+  const T* const kept_values = typed<T>(kv.values);
+  rotary_append(all, shape, norm, rotary, rows, kv);
   for (std::int32_t i = 0; i < wanted.count; ++i) {
     const CallSlice& s = wanted.slices[i];
     const CallSlice& source = all.slices[i];
@@ -210,11 +235,11 @@ void ReferenceOps2<T>::time_attention(const Call& all, const Call& wanted, const
           const std::int32_t g = h / (shape.heads / shape.groups);
           const std::int64_t at =
               (s.slot + std::int64_t{v} * s.slots) * shape.groups + std::int64_t{g} * s.slots;
-          const T* keys = static_cast<const T*>(kv.keys) + at * shape.qk;
-          const T* values = static_cast<const T*>(kv.values) + at * shape.v;
+          const T* keys = kept_keys + at * shape.qk;
+          const T* values = kept_values + at * shape.v;
           attend2(
-              static_cast<const T*>(qkv) + from * shape.row() + h * shape.qk,
-              static_cast<T*>(out) + to * shape.attended() + h * shape.v, own + 1, shape,
+              rows + from * shape.row() + h * shape.qk,
+              attended + to * shape.attended() + h * shape.v, own + 1, shape,
               [&](std::int32_t j) { return keys + std::int64_t{j} * shape.qk; },
               [&](std::int32_t j) { return values + std::int64_t{j} * shape.v; },
               [&](std::int32_t j) { return !s.time_mask || hidden[j] == hidden[own]; });
@@ -226,14 +251,16 @@ void ReferenceOps2<T>::time_attention(const Call& all, const Call& wanted, const
 
 template <typename T>
 void ReferenceOps2<T>::variate_attention(const Call& call, const SeriesArrays& a,
-                                         const HeadShape& shape, const HeadNorm& norm, void* qkv,
-                                         void* out) const {
+                                         const HeadShape& shape, const HeadNorm& norm,
+                                         const View& qkv, const View& out) const {
   const OperationSpan span(Operation::variate_attention);
-  norm_heads(call.rows, shape, norm, qkv);
+  expected2::variate_attention(kTypes<T>, call, shape, norm, qkv, out);
+  T* const rows = typed<T>(qkv);
+  T* const attended = typed<T>(out);
+  norm_heads(call.rows, shape, norm, rows);
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
     const auto row_of = [&](std::int32_t variate) {
-      return static_cast<const T*>(qkv) +
-             (s.row + std::int64_t{variate} * s.tokens + t) * shape.row();
+      return rows + (s.row + std::int64_t{variate} * s.tokens + t) * shape.row();
     };
     const std::int64_t own = id_of(s, a, v, t);
     for (std::int32_t h = 0; h < shape.heads; ++h) {
@@ -241,8 +268,8 @@ void ReferenceOps2<T>::variate_attention(const Call& call, const SeriesArrays& a
       const std::int32_t key = (shape.heads + g) * shape.qk;
       const std::int32_t value = (shape.heads + shape.groups) * shape.qk + g * shape.v;
       attend2(
-          row_of(v) + h * shape.qk, static_cast<T*>(out) + row * shape.attended() + h * shape.v,
-          s.variates, shape, [&](std::int32_t j) { return row_of(j) + key; },
+          row_of(v) + h * shape.qk, attended + row * shape.attended() + h * shape.v, s.variates,
+          shape, [&](std::int32_t j) { return row_of(j) + key; },
           [&](std::int32_t j) { return row_of(j) + value; },
           [&](std::int32_t j) { return id_of(s, a, j, t) == own; });
     }
@@ -250,17 +277,21 @@ void ReferenceOps2<T>::variate_attention(const Call& call, const SeriesArrays& a
 }
 
 template <typename T>
-void ReferenceOps2<T>::gather(const Call& all, const Call& wanted, const void* x, void* y,
-                              std::int32_t dim) const {
+void ReferenceOps2<T>::gather(const Call& all, const Call& wanted, const ConstView& x,
+                              const View& y) const {
   const OperationSpan span(Operation::gather);
+  expected2::gather(kTypes<T>, all, wanted, x, y);
+  const std::int64_t dim = x.width;
+  const T* const rows = typed<T>(x);
+  T* const to = typed<T>(y);
   for (std::int32_t i = 0; i < wanted.count; ++i) {
     const CallSlice& s = wanted.slices[i];
     const CallSlice& source = all.slices[i];
     for (std::int32_t v = 0; v < s.variates; ++v) {
       const std::int64_t from =
           source.row + std::int64_t{v} * source.tokens + s.patch - source.patch;
-      std::copy_n(static_cast<const T*>(x) + from * dim, std::int64_t{s.tokens} * dim,
-                  static_cast<T*>(y) + (s.row + std::int64_t{v} * s.tokens) * dim);
+      std::copy_n(rows + from * dim, s.tokens * dim,
+                  to + (s.row + std::int64_t{v} * s.tokens) * dim);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 #include "backend/path_scores.h"
 #include "statistics/mixture.h"
@@ -34,17 +35,20 @@ void ReferencePaths<T>::reserve(std::int32_t /*components*/) {}
 
 template <typename T>
 void ReferencePaths<T>::neighbours(const Batch& context, const PatchShape& shape,
-                                   const void* params, const void* loc, const void* scale,
-                                   const float* x, const std::uint8_t* mask, double* scores,
-                                   float* rho) const {
+                                   const ConstView& params, const ConstView& loc,
+                                   const ConstView& scale, const float* x, const std::uint8_t* mask,
+                                   double* scores, float* rho) const {
   const OperationSpan span(Operation::neighbours);
+  expected::neighbours(kTypeOf<T>, context, shape, params, loc, scale);
+  const T* const all = typed<T>(params);
+  const T* const locs = typed<T>(loc);
+  const T* const scales = typed<T>(scale);
   const std::int32_t patch = shape.patch;
   const auto score = [&](std::int64_t at) {
     if (mask[at + patch] == 0) return kNaN;
-    const Mixture mixture =
-        mixture_of(static_cast<const T*>(params) + at * 4 * shape.components, shape.components);
-    const double value = (x[at + patch] - static_cast<double>(static_cast<const T*>(loc)[at])) /
-                         static_cast<double>(static_cast<const T*>(scale)[at]);
+    const Mixture mixture = mixture_of(all + at * 4 * shape.components, shape.components);
+    const double value =
+        (x[at + patch] - static_cast<double>(locs[at])) / static_cast<double>(scales[at]);
     return std::clamp(mixture.normal_score(value), -paths::kMaxScore, paths::kMaxScore);
   };
   for (std::int32_t i = 0; i < context.count; ++i) {
@@ -62,29 +66,32 @@ void ReferencePaths<T>::neighbours(const Batch& context, const PatchShape& shape
 
 template <typename T>
 void ReferencePaths<T>::draw(const Batch& batch, const Batch* shared, const Batch& source,
-                             const PatchShape& shape, const void* params, const void* loc,
-                             const void* scale, const float* rho, void* y) const {
+                             const PatchShape& shape, const ConstView& params, const ConstView& loc,
+                             const ConstView& scale, const float* rho, const View& y) const {
   const OperationSpan span(Operation::draw);
+  expected::predict(kTypeOf<T>, batch, shared, shape, params, loc, scale, y);
+  const T* const all = typed<T>(params);
+  const T* const locs = typed<T>(loc);
+  const T* const scales = typed<T>(scale);
+  T* const patches = typed<T>(y);
   const auto draw_lane = [&](std::int32_t index, const Block& b, std::int32_t lane) {
     const std::int32_t variate = lane % b.variates;
     const std::int64_t from =
         shared == nullptr ? b.lane + lane : shared->blocks[index].lane + variate;
     const float* const own_rho =
         rho + std::int64_t{source.blocks[index].lane + variate} * shape.patch;
-    T* const out = static_cast<T*>(y) + std::int64_t{b.lane + lane} * shape.patch;
+    T* const out = patches + std::int64_t{b.lane + lane} * shape.patch;
     double z = 0;
     for (std::int32_t s = 0; s < shape.steps; ++s) {
       const double bound = s == 0 ? 0.0 : static_cast<double>(own_rho[s - 1]);
       const double fresh =
           paths::normal_at(b, variate, b.first_sample + lane / b.variates, b.first_step + s);
       z = bound * z + std::sqrt(1 - bound * bound) * fresh;
-      const Mixture mixture = mixture_of(
-          static_cast<const T*>(params) + (from * shape.steps + s) * 4 * shape.components,
-          shape.components);
+      const Mixture mixture =
+          mixture_of(all + (from * shape.steps + s) * 4 * shape.components, shape.components);
       const double value = mixture.at_normal_score(z);
       const std::int64_t at = from * shape.patch + s;
-      out[s] = paths::tame(static_cast<T>(value) * static_cast<const T*>(scale)[at] +
-                           static_cast<const T*>(loc)[at]);
+      out[s] = paths::tame(static_cast<T>(value) * scales[at] + locs[at]);
     }
     std::fill(out + shape.steps, out + shape.patch, T{0});
   };

@@ -11,12 +11,12 @@ template <typename T>
 class ReferencePaths final : public PathOps {
  public:
   void reserve(std::int32_t components) override;
-  void neighbours(const Batch& context, const PatchShape& shape, const void* params,
-                  const void* loc, const void* scale, const float* x, const std::uint8_t* mask,
-                  double* scores, float* rho) const override;
+  void neighbours(const Batch& context, const PatchShape& shape, const ConstView& params,
+                  const ConstView& loc, const ConstView& scale, const float* x,
+                  const std::uint8_t* mask, double* scores, float* rho) const override;
   void draw(const Batch& batch, const Batch* shared, const Batch& source, const PatchShape& shape,
-            const void* params, const void* loc, const void* scale, const float* rho,
-            void* y) const override;
+            const ConstView& params, const ConstView& loc, const ConstView& scale, const float* rho,
+            const View& y) const override;
 };
 
 }  // namespace toto::reference

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 #include "backend/reference/reference_backend.h"
 #include "backend/reference/scaler.h"
@@ -38,7 +39,11 @@ struct LaneParameters {
 /// Calls visit(block, trajectory, variate, parameters, y) for every lane.
 template <typename T, typename Visit>
 void for_each_lane(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                   const void* params, const void* loc, const void* scale, void* y, Visit visit) {
+                   const ConstView& params, const ConstView& loc, const ConstView& scale,
+                   const View& y, Visit visit) {
+  expected::predict(kTypeOf<T>, batch, shared, shape, params, loc, scale, y);
+  const LaneParameters<T> all{typed<T>(params), typed<T>(loc), typed<T>(scale)};
+  T* const patches = typed<T>(y);
   const std::int64_t stride = std::int64_t{shape.steps} * 4 * shape.components;
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
@@ -46,10 +51,9 @@ void for_each_lane(const Batch& batch, const Batch* shared, const PatchShape& sh
       const std::int32_t variate = lane % b.variates;
       const std::int64_t from =
           shared == nullptr ? b.lane + lane : shared->blocks[i].lane + variate;
-      const LaneParameters<T> p{static_cast<const T*>(params) + from * stride,
-                                static_cast<const T*>(loc) + from * shape.patch,
-                                static_cast<const T*>(scale) + from * shape.patch};
-      T* out = static_cast<T*>(y) + std::int64_t{b.lane + lane} * shape.patch;
+      const LaneParameters<T> p{all.params + from * stride, all.loc + from * shape.patch,
+                                all.scale + from * shape.patch};
+      T* out = patches + std::int64_t{b.lane + lane} * shape.patch;
       std::fill(out + shape.steps, out + shape.patch, T{0});
       visit(b, lane / b.variates, variate, p, out);
     }
@@ -59,26 +63,26 @@ void for_each_lane(const Batch& batch, const Batch* shared, const PatchShape& sh
 }  // namespace
 
 template <typename T>
-void ReferenceBackend<T>::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
+void ReferenceBackend<T>::scale(const Batch& batch, const ScalerSpec& spec, const ConstView& x,
                                 const std::uint8_t* mask, ScalerState* state,
                                 const ScalerOutputs& to) const {
   const OperationSpan span(Operation::scale);
+  expected::scale(*this, batch, spec, x, to);
+  const T* const raw = typed<T>(x);
+  T* const values = typed<T>(to.values);
+  T* const loc = typed<T>(to.loc);
+  T* const scale = typed<T>(to.scale);
+  T* const last_loc = typed<T>(to.last_loc);
+  T* const last_scale = typed<T>(to.last_scale);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
       const std::int64_t at = std::int64_t{b.row + lane * b.tokens} * spec.patch;
-      const scaler::Lane<T> view{static_cast<const T*>(x) + at,
-                                 mask + at,
-                                 static_cast<T*>(to.values) + at,
-                                 static_cast<T*>(to.loc) + at,
-                                 static_cast<T*>(to.scale) + at,
-                                 b.tokens,
-                                 b.labels,
-                                 b.context};
+      const scaler::Lane<T> view{raw + at,   mask + at, values + at, loc + at,
+                                 scale + at, b.tokens,  b.labels,    b.context};
       scaler::run(view, spec, b.position == 0, state[b.lane + lane]);
       const std::int64_t last = std::int64_t{b.lane + lane} * spec.patch;
-      scaler::copy_last(view, spec.patch, static_cast<T*>(to.last_loc) + last,
-                        static_cast<T*>(to.last_scale) + last);
+      scaler::copy_last(view, spec.patch, last_loc + last, last_scale + last);
     }
   }
 }
@@ -96,12 +100,13 @@ void ReferenceBackend<T>::repeat_state(const Batch& source, const Batch& batch,
 }
 
 template <typename T>
-void ReferenceBackend<T>::distribution(void* raw, Rows rows, std::int32_t components,
-                                       bool mixture) const {
+void ReferenceBackend<T>::distribution(const View& raw, bool mixture) const {
   const OperationSpan span(Operation::distribution);
+  const std::int32_t components = expected::distribution(*this, raw);
+  T* const rows = typed<T>(raw);
   const auto floor = static_cast<T>(kEpsilon);
-  for (std::int64_t row = 0; row < rows.count; ++row) {
-    T* df = static_cast<T*>(raw) + row * 4 * components;
+  for (std::int64_t row = 0; row < raw.rows.count; ++row) {
+    T* df = rows + row * 4 * components;
     T* scale = df + 2 * components;
     T* weight = df + 3 * components;
     for (std::int32_t k = 0; k < components; ++k) {
@@ -129,8 +134,9 @@ void ReferenceBackend<T>::distribution(void* raw, Rows rows, std::int32_t compon
 
 template <typename T>
 void ReferenceBackend<T>::predict_mean(const Batch& batch, const Batch* shared,
-                                       const PatchShape& shape, const void* params, const void* loc,
-                                       const void* scale, void* y) const {
+                                       const PatchShape& shape, const ConstView& params,
+                                       const ConstView& loc, const ConstView& scale,
+                                       const View& y) const {
   const OperationSpan span(Operation::predict_mean);
   const std::int32_t k_count = shape.components;
   for_each_lane<T>(
@@ -149,8 +155,9 @@ void ReferenceBackend<T>::predict_mean(const Batch& batch, const Batch* shared,
 
 template <typename T>
 void ReferenceBackend<T>::predict_draw(const Batch& batch, const Batch* shared,
-                                       const PatchShape& shape, const void* params, const void* loc,
-                                       const void* scale, void* y) const {
+                                       const PatchShape& shape, const ConstView& params,
+                                       const ConstView& loc, const ConstView& scale,
+                                       const View& y) const {
   const OperationSpan span(Operation::predict_draw);
   const std::int32_t k_count = shape.components;
   for_each_lane<T>(
@@ -171,15 +178,17 @@ void ReferenceBackend<T>::predict_draw(const Batch& batch, const Batch* shared,
 
 template <typename T>
 void ReferenceBackend<T>::inject(const Batch& batch, const PatchShape& shape,
-                                 const float* covariates, void* y) const {
+                                 const float* covariates, const View& y) const {
   const OperationSpan span(Operation::inject);
+  expected::predicted(*this, batch, shape, y);
+  T* const patches = typed<T>(y);
   for (std::int32_t i = 0; i < batch.count; ++i) {
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
       const std::int32_t e = lane % b.variates - (b.variates - b.exogenous);
       if (e < 0 || b.covariates < 0) continue;
       std::copy_n(covariates + b.covariates + e * shape.patch, shape.patch,
-                  static_cast<T*>(y) + std::int64_t{b.lane + lane} * shape.patch);
+                  patches + std::int64_t{b.lane + lane} * shape.patch);
     }
   }
 }

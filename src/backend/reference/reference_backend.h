@@ -16,14 +16,14 @@ template <typename T>
 class ReferenceBackend final : public Backend {
  public:
   [[nodiscard]] std::string_view name() const override { return "reference"; }
-  [[nodiscard]] std::size_t element_size() const override { return sizeof(T); }
+  [[nodiscard]] ElementType element_type() const override { return kTypeOf<T>; }
   [[nodiscard]] double weight_size() const override { return sizeof(float); }
 
   [[nodiscard]] void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
-  void upload(std::span<const double> from, void* to) const override;
-  void upload(std::span<const float> from, void* to) const override;
-  void download(const void* from, std::span<double> to) const override;
+  void upload(std::span<const double> from, const View& to) const override;
+  void upload(std::span<const float> from, const View& to) const override;
+  void download(const ConstView& from, std::span<double> to) const override;
 
   [[nodiscard]] Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
                                      std::int32_t in, std::span<const float> bias,
@@ -34,44 +34,44 @@ class ReferenceBackend final : public Backend {
   [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
   [[nodiscard]] PathOps* paths() override { return &paths_; }
 
-  void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
-             ScalerState* state, const ScalerOutputs& to) const override;
+  void scale(const Batch& batch, const ScalerSpec& spec, const ConstView& x,
+             const std::uint8_t* mask, ScalerState* state, const ScalerOutputs& to) const override;
   void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
                     ScalerState* to) const override;
 
-  void linear(const Matrix& w, const void* x, void* y, Rows rows, Epilogue epilogue) const override;
-  void rms_norm(const void* x, const void* scale, void* y, Rows rows,
-                std::int32_t dim) const override;
-  void set_labels(const Batch& batch, const void* labels, void* hidden,
-                  std::int32_t dim) const override;
-  void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
-                     std::int32_t heads, std::int32_t d) const override;
-  void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
-                      std::int32_t heads, std::int32_t d, bool last_only) const override;
-  void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
-                         std::int32_t d) const override;
-  void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override;
+  void linear(const Matrix& w, const ConstView& x, const View& y, Epilogue epilogue) const override;
+  void rms_norm(const ConstView& x, const ConstView& gain, const View& y) const override;
+  void set_labels(const Batch& batch, const ConstView& labels, const View& hidden) const override;
+  void rotary_append(const Batch& batch, const Rotary& rotary, const View& qkv, const KvLayer& kv,
+                     std::int32_t heads) const override;
+  void time_attention(const Batch& batch, const ConstView& qkv, const KvLayer& kv, const View& out,
+                      std::int32_t heads, bool last_only) const override;
+  void variate_attention(const Batch& batch, const ConstView& qkv, const View& out,
+                         std::int32_t heads) const override;
+  void gather_last(const Batch& batch, const ConstView& x, const View& y) const override;
 
-  void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const override;
+  void distribution(const View& raw, bool mixture) const override;
   void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    const void* params, const void* loc, const void* scale, void* y) const override;
+                    const ConstView& params, const ConstView& loc, const ConstView& scale,
+                    const View& y) const override;
   void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    const void* params, const void* loc, const void* scale, void* y) const override;
+                    const ConstView& params, const ConstView& loc, const ConstView& scale,
+                    const View& y) const override;
   void inject(const Batch& batch, const PatchShape& shape, const float* covariates,
-              void* y) const override;
+              const View& y) const override;
 
   void reserve_statistics(std::int32_t components, std::int32_t levels,
                           std::int32_t samples) override;
-  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
+  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const ConstView& y,
             float* kept, const KeptShape& room) const override;
   void exact_statistics(const Batch& batch, const PatchShape& shape, const HeadResults& head,
-                        void* params, const void* loc, const void* scale, const Levels& levels,
-                        float* out) const override;
+                        const View& params, const ConstView& loc, const ConstView& scale,
+                        const Levels& levels, float* out) const override;
   void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
                          std::int32_t first, const Levels& levels, float* out) const override;
   void keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
-                       const void* params, const void* loc, const void* scale, float* out,
-                       std::int32_t horizon) const override;
+                       const ConstView& params, const ConstView& loc, const ConstView& scale,
+                       float* out, std::int32_t horizon) const override;
 
  private:
   /// A copy in the backend's own precision.

@@ -34,11 +34,11 @@ Lane<T> lane_of(const CallSlice& s, const SeriesArrays& a, std::int32_t variate)
   return {s.patches,
           s.context,
           a.patch,
-          static_cast<T*>(a.values) + first * a.patch,
+          typed<T>(a.values) + first * a.patch,
           a.mask + first * a.patch,
-          static_cast<T*>(a.loc) + first,
-          static_cast<T*>(a.scale) + first,
-          static_cast<T*>(a.bounds) + std::int64_t{2} * (s.lane + variate)};
+          typed<T>(a.loc) + first,
+          typed<T>(a.scale) + first,
+          typed<T>(a.bounds) + std::int64_t{2} * (s.lane + variate)};
 }
 
 /// Patches with fewer than `least` observations up to their end take the statistics of the first
@@ -198,8 +198,8 @@ void knot_results(const CallSlice& s, const SeriesArrays& a, std::int32_t variat
   const std::int32_t p = s.patch + token + 1;
   const std::int32_t first = (p - s.context) * a.patch;
   const std::int64_t at = first_patch_of(s, variate) + p;
-  const auto loc = static_cast<double>(static_cast<const T*>(a.loc)[at]);
-  const auto scale = static_cast<double>(static_cast<const T*>(a.scale)[at]);
+  const auto loc = static_cast<double>(typed<T>(a.loc)[at]);
+  const auto scale = static_cast<double>(typed<T>(a.scale)[at]);
   double knots[kQuantiles];
   for (std::int32_t i = 0; i < a.patch && first + i < s.horizon; ++i) {
     for (std::int32_t q = 0; q < kQuantiles; ++q) {

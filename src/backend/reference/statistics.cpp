@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statistics of a step: those of every host backend.
+#include "backend/expected_views.h"
 #include "backend/host_statistics.h"
 #include "backend/operation.h"
 #include "backend/reference/reference_backend.h"
@@ -23,23 +24,25 @@ void ReferenceBackend<T>::reserve_statistics(std::int32_t components, std::int32
 
 template <typename T>
 void ReferenceBackend<T>::keep(const Batch& batch, const Batch& source, const PatchShape& shape,
-                               const void* y, float* kept, const KeptShape& room) const {
+                               const ConstView& y, float* kept, const KeptShape& room) const {
   const OperationSpan span(Operation::keep);
-  HostStatistics::keep(*this, batch, source, shape, static_cast<const T*>(y), kept, room);
+  expected::predicted(*this, batch, shape, y);
+  HostStatistics::keep(*this, batch, source, shape, typed<T>(y), kept, room);
 }
 
 template <typename T>
 void ReferenceBackend<T>::exact_statistics(const Batch& batch, const PatchShape& shape,
-                                           const HeadResults& head, void* params, const void* loc,
-                                           const void* scale, const Levels& levels,
-                                           float* out) const {
+                                           const HeadResults& head, const View& params,
+                                           const ConstView& loc, const ConstView& scale,
+                                           const Levels& levels, float* out) const {
   const OperationSpan span(Operation::exact_statistics);
+  expected::statistics(*this, batch, shape, params, loc, scale);
   if (head.output != HeadOutput::parameters) {
-    distribution(params, batch.all_lanes(shape.steps), shape.components,
+    distribution(params.shaped(batch.all_lanes(shape.steps), 4 * shape.components),
                  head.output == HeadOutput::mixture);
   }
-  statistics().exact(*this, batch, shape, static_cast<const T*>(params), static_cast<const T*>(loc),
-                     static_cast<const T*>(scale), levels, out);
+  statistics().exact(*this, batch, shape, typed<T>(params), typed<T>(loc), typed<T>(scale), levels,
+                     out);
 }
 
 template <typename T>
@@ -52,13 +55,13 @@ void ReferenceBackend<T>::sample_statistics(const Batch& source, const float* ke
 
 template <typename T>
 void ReferenceBackend<T>::keep_parameters(const Batch& batch, const Batch& source,
-                                          const PatchShape& shape, const void* params,
-                                          const void* loc, const void* scale, float* out,
+                                          const PatchShape& shape, const ConstView& params,
+                                          const ConstView& loc, const ConstView& scale, float* out,
                                           std::int32_t horizon) const {
   const OperationSpan span(Operation::keep_parameters);
-  HostStatistics::keep_parameters(batch, source, shape, static_cast<const T*>(params),
-                                  static_cast<const T*>(loc), static_cast<const T*>(scale), out,
-                                  horizon);
+  expected::statistics(*this, batch, shape, params, loc, scale);
+  HostStatistics::keep_parameters(batch, source, shape, typed<T>(params), typed<T>(loc),
+                                  typed<T>(scale), out, horizon);
 }
 
 template class ReferenceBackend<float>;

@@ -208,7 +208,7 @@ void Toto1Program::prefill(Run& run, bool raw, bool observed, bool paths) const 
   }
   LayerObserver observer;
   if (probe != nullptr && probe->wants_layers()) {
-    observer = [&](std::int32_t layer, const void* hidden, bool trimmed) {
+    observer = [&](std::int32_t layer, const ConstView& hidden, bool trimmed) {
       const std::int32_t rows = trimmed ? run.last.rows : context.rows;
       std::vector<double> seen(static_cast<std::size_t>(rows) *
                                static_cast<std::size_t>(net_.config().embed_dim));
@@ -253,12 +253,13 @@ void Toto1Program::first_statistics(Run& run) const {
   run.ex.stage(&StageTimes::statistics);
   if (key.exact) {
     ex.backend.exact_statistics(run.last, run.shape, {net_.raw_output(), run.early},
-                                w.context_params, w.context_loc, w.context_scale, ex.levels,
-                                ex.out.exact);
+                                run.params(run.last, true), w.context_loc, w.context_scale,
+                                ex.levels, ex.out.exact);
   }
   if (key.parameter_floats > 0) {
-    ex.backend.keep_parameters(run.last, run.source, run.shape, w.context_params, w.context_loc,
-                               w.context_scale, ex.out.parameters, key.horizon(patch_));
+    ex.backend.keep_parameters(run.last, run.source, run.shape, run.params(run.last, true),
+                               w.context_loc, w.context_scale, ex.out.parameters,
+                               key.horizon(patch_));
   }
 }
 
@@ -292,9 +293,9 @@ void Toto1Program::predict(Run& run, const Batch& further, bool from_context) co
   const ProgramKey& key = run.key;
   const PatchShape& shape = run.shape;
   const Batch* const shared = from_context && share_ ? &run.last : nullptr;
-  const void* const params = from_context ? w.context_params : w.act.params;
-  const void* const loc = from_context ? w.context_loc : w.lane_loc;
-  const void* const scale = from_context ? w.context_scale : w.lane_scale;
+  const ConstView params = run.params(shared == nullptr ? further : *shared, from_context);
+  const ConstView loc = from_context ? w.context_loc : w.lane_loc;
+  const ConstView scale = from_context ? w.context_scale : w.lane_scale;
   if (key.coherent) {
     ex.backend.paths()->draw(further, shared, run.source, shape, params, loc, scale, w.rho, w.y);
   } else if (key.mean) {
@@ -352,10 +353,10 @@ void Toto1Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& 
       }
       if (patch > 0) {
         if (pass == 0 && key.parameter_floats > 0) {
-          be.keep_parameters(
-              further, run.source, run.shape, from_context ? w.context_params : w.act.params,
-              from_context ? w.context_loc : w.lane_loc,
-              from_context ? w.context_scale : w.lane_scale, ex.out.parameters, room.horizon);
+          be.keep_parameters(further, run.source, run.shape, run.params(further, from_context),
+                             from_context ? w.context_loc : w.lane_loc,
+                             from_context ? w.context_scale : w.lane_scale, ex.out.parameters,
+                             room.horizon);
         }
         show_parameters(run, patch, first_sample, from_context);
       }

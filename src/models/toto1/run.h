@@ -17,6 +17,12 @@ struct Toto1Program::Run {
   PatchShape shape = {};
   EarlyResults early = {};  // of the last prefill
   std::int32_t images = 0;  // of calls that decode, written so far
+
+  /// [lanes][steps*4*K]: parameters of the next patch of these lanes.
+  [[nodiscard]] View params(const Batch& lanes_of, bool from_context) const {
+    return (from_context ? w.context_params : w.act.params)
+        .shaped(lanes_of.all_lanes(), std::int64_t{shape.steps} * 4 * shape.components);
+  }
 };
 
 }  // namespace toto

@@ -60,11 +60,13 @@ Toto1::Toto1(const Toto1Config& config, const WeightTable& weights,
   }
 }
 
-const void* Toto1::upload_vector(std::span<const float> values) {
+ConstView Toto1::upload_vector(std::span<const float> values, std::int32_t rows) {
   vectors_.emplace_back(backend_->allocate(values.size() * backend_->element_size()),
                         [backend = backend_](void* memory) { backend->release(memory); });
-  backend_->upload(values, vectors_.back().get());
-  return vectors_.back().get();
+  const View to{vectors_.back().get(), backend_->element_type(),
+                static_cast<std::int32_t>(values.size()) / rows, rows};
+  backend_->upload(values, to);
+  return to;
 }
 
 void Toto1::load_layers(const WeightTable& weights) {
@@ -143,7 +145,7 @@ void Toto1::load_labels(const WeightTable& weights) {
     const auto length = static_cast<float>(std::max(std::sqrt(squares), 1e-12));
     for (const float v : label) both.push_back(v / length);
   }
-  labels_ = upload_vector(both);
+  labels_ = upload_vector(both, 2);
 }
 
 ScalerSpec Toto1::scaler_spec() const {
@@ -184,53 +186,57 @@ EarlyResults Toto1::forward(const Batch& all, const Batch& last, const Rotary& r
                             std::int32_t steps, const LayerObserver* observer, bool raw) const {
   const Backend& be = *backend_;
   const std::int32_t heads = config_.num_heads;
-  const std::int32_t d = config_.head_dim();
   const std::int32_t width = config_.embed_dim;
 
   Matrix after = after_layers();
   after.out = steps * (execution_.fold_head ? 4 * config_.components : width);
-  void* const after_to = execution_.fold_head ? a.params : a.unembedded;
+  const View after_to =
+      (execution_.fold_head ? a.params : a.unembedded).shaped(all.all_lanes(), after.out);
   const bool context = &all != &last;
   EarlyResults early;
-  if (stack_ != nullptr && context && a.all_params == nullptr &&
-      (observer == nullptr || !*observer) &&
-      be.stack(*stack_, all, last, rotary, kv, a.scaled, a.hidden, a.last, after.out, after_to,
-               early)) {
+  if (stack_ != nullptr && context && !a.all_params && (observer == nullptr || !*observer) &&
+      be.stack(*stack_, all, last, rotary, kv, a.scaled, a.hidden, a.last, after_to, early)) {
     finish_head(a, all, steps, raw);
     return early;
   }
-  be.linear(embed_, a.scaled, a.hidden, all.all_rows(), Epilogue::store);
-  if (labels_ != nullptr) be.set_labels(all, labels_, a.hidden, width);
-
   const Batch* batch = &all;  // becomes `last` once only the last tokens matter
-  void* hidden = a.hidden;
+  View hidden = a.hidden.shaped(all.all_rows(), width);
+  const View last_hidden = a.last.shaped(all.all_lanes(), width);
+  be.linear(embed_, a.scaled.shaped(all.all_rows(), config_.patch_size), hidden, Epilogue::store);
+  if (labels_) be.set_labels(all, labels_, hidden);
+
   std::size_t cache = 0;
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
     const LayerWeights& layer = layers_[static_cast<std::size_t>(i)];
-    be.norm_linear(hidden, layer.norm1, a.normed, layer.qkv, a.qkv, batch->all_rows(),
-                   Epilogue::store);
+    const auto attended = [&] {  // of the tokens that go on
+      return a.attended.as(be.operand_type(layer.out), batch->all_rows(), width);
+    };
+    const View qkv = a.qkv.shaped(batch->all_rows(), 3 * width);
+    be.norm_linear(hidden, layer.norm1, a.normed, layer.qkv, qkv, Epilogue::store);
     if (layer.space) {
-      be.variate_attention(*batch, a.qkv, a.attended, heads, d);
+      be.variate_attention(*batch, qkv, attended(), heads);
     } else {
-      const bool trim = execution_.trim && i == last_time_layer_ && a.all_params == nullptr;
-      be.rotary_append(*batch, rotary, a.qkv, kv[cache], heads, d);
-      be.time_attention(*batch, a.qkv, kv[cache], a.attended, heads, d, trim);
+      const Batch& seen = *batch;
+      const bool trim = execution_.trim && i == last_time_layer_ && !a.all_params;
+      be.rotary_append(seen, rotary, qkv, kv[cache], heads);
+      if (trim) batch = &last;
+      be.time_attention(seen, qkv, kv[cache], attended(), heads, trim);
       ++cache;
       if (trim) {
-        be.gather_last(all, hidden, a.last, width);
-        hidden = a.last;
-        batch = &last;
+        be.gather_last(all, hidden, last_hidden);
+        hidden = last_hidden.shaped(last.all_rows(), width);
       }
     }
-    be.linear(layer.out, a.attended, hidden, batch->all_rows(), Epilogue::residual);
-    be.norm_linear(hidden, layer.norm2, a.normed, layer.mlp_in, a.gated, batch->all_rows(),
-                   Epilogue::gated);
-    be.linear(layer.mlp_out, a.gated, hidden, batch->all_rows(), Epilogue::residual);
+    const View gated =
+        a.gated.as(be.operand_type(layer.mlp_out), batch->all_rows(), config_.mlp_hidden_dim);
+    be.linear(layer.out, attended(), hidden, Epilogue::residual);
+    be.norm_linear(hidden, layer.norm2, a.normed, layer.mlp_in, gated, Epilogue::gated);
+    be.linear(layer.mlp_out, gated, hidden, Epilogue::residual);
     if (observer != nullptr && *observer) (*observer)(i, hidden, batch == &last);
   }
-  if (a.all_params != nullptr) head_of_all(a, all);
-  if (batch == &all) be.gather_last(all, hidden, a.last, width);
-  be.linear(after, a.last, after_to, all.all_lanes(), Epilogue::store);
+  if (a.all_params) head_of_all(a, all);
+  if (batch == &all) be.gather_last(all, hidden, last_hidden);
+  be.linear(after, last_hidden, after_to, Epilogue::store);
   finish_head(a, all, steps, raw);
   return early;
 }
@@ -238,32 +244,31 @@ EarlyResults Toto1::forward(const Batch& all, const Batch& last, const Rotary& r
 /// The whole head of every token, from the hidden rows.
 void Toto1::head_of_all(const Activations& a, const Batch& all) const {
   const std::int32_t patch = config_.patch_size;
-  const std::int64_t each = std::int64_t{patch} * 4 * config_.components;
-  const auto element = static_cast<std::int64_t>(backend_->element_size());
-  const Rows rows = all.all_rows();
+  const std::int32_t width = config_.embed_dim;
+  const std::int32_t each = 4 * config_.components;  // of a step
+  const View hidden = a.hidden.shaped(all.all_rows(), width);
+  const View params = a.all_params.shaped(all.all_rows(), std::int64_t{patch} * each);
   if (execution_.fold_head) {
-    backend_->linear(head_, a.hidden, a.all_params, rows, Epilogue::store);
+    backend_->linear(head_, hidden, params, Epilogue::store);
   } else {
     for (std::int64_t row = 0; row < all.rows; ++row) {  // what lies between is large
-      const auto* const hidden =
-          static_cast<const std::byte*>(a.hidden) + row * config_.embed_dim * element;
-      auto* const to = static_cast<std::byte*>(a.all_params) + row * each * element;
-      backend_->linear(unembed_, hidden, a.all_unembedded, Rows(1), Epilogue::store);
-      backend_->linear(head_, a.all_unembedded, to, Rows(patch), Epilogue::store);
+      backend_->linear(unembed_, hidden.from(row, 1), a.all_unembedded, Epilogue::store);
+      backend_->linear(head_, a.all_unembedded.shaped(patch, width),
+                       params.from(row, 1).shaped(patch, each), Epilogue::store);
     }
   }
-  backend_->distribution(a.all_params, Rows(all.rows * patch), config_.components,
-                         config_.head == HeadKind::mixture);
+  backend_->distribution(params.shaped(all.rows * patch, each), config_.head == HeadKind::mixture);
 }
 
 void Toto1::finish_head(const Activations& a, const Batch& all, std::int32_t steps,
                         bool raw) const {
   const Rows rows = all.all_lanes(steps);
+  const View params = a.params.shaped(rows, 4 * config_.components);
   if (!execution_.fold_head) {
-    backend_->linear(head_, a.unembedded, a.params, rows, Epilogue::store);
+    backend_->linear(head_, a.unembedded.shaped(rows, config_.embed_dim), params, Epilogue::store);
   }
   if (raw) return;
-  backend_->distribution(a.params, rows, config_.components, config_.head == HeadKind::mixture);
+  backend_->distribution(params, config_.head == HeadKind::mixture);
 }
 
 RotaryTables rotary_tables(std::int32_t positions, std::int32_t head_dim) {

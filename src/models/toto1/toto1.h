@@ -26,25 +26,26 @@ struct Execution {
   static constexpr Execution eager() { return {false, false, false}; }
 };
 
-/// Memory for one call: shapes in rows (tokens) and lanes (trajectory, variate). Element type: the
-/// backend's.
+/// Memory for calls: shapes in rows (tokens) and lanes (trajectory, variate), of which there is
+/// room for so many. Element type: the backend's, unless said otherwise when they are taken as
+/// something else.
 struct Activations {
-  void* scaled = nullptr;      // [rows][P] in
-  void* hidden = nullptr;      // [rows][D]
-  void* normed = nullptr;      // scratch of Backend::norm_linear()
-  void* qkv = nullptr;         // [rows][3][H][d]
-  void* attended = nullptr;    // [rows][D]
-  void* gated = nullptr;       // [rows][M]
-  void* last = nullptr;        // [lanes][D]: hidden of the last tokens
-  void* unembedded = nullptr;  // [lanes][P][D], only where the head is not folded
-  void* params = nullptr;      // [lanes][steps][4][K] out
-  void* all_params = nullptr;  // [rows][P][4][K] out, of all tokens; nullptr: not wanted
-  void* all_unembedded =
-      nullptr;  // [P][D] of one row, only where they are and the head is not folded
+  View scaled;          // [rows][P] in
+  View hidden;          // [rows][D]
+  View normed;          // [rows][D + 1] scratch of Backend::norm_linear()
+  View qkv;             // [rows][3*H*d]
+  View attended;        // [rows][D], of what products take
+  View gated;           // [rows][M], of what products take
+  View last;            // [lanes][D]: hidden of the last tokens
+  View unembedded;      // [lanes][P*D], only where the head is not folded
+  View params;          // [lanes][steps*4*K] out
+  View all_params;      // [rows][P*4*K] out, of all tokens; or nothing: not wanted
+  View all_unembedded;  // [1][P*D] of one row, only where they are and the head is not folded
 };
 
 /// Sees the hidden rows after every layer; `trimmed`: only the last tokens are left.
-using LayerObserver = std::function<void(std::int32_t layer, const void* hidden, bool trimmed)>;
+using LayerObserver =
+    std::function<void(std::int32_t layer, const ConstView& hidden, bool trimmed)>;
 
 class Toto1 final : public Network {
  public:
@@ -78,7 +79,7 @@ class Toto1 final : public Network {
   [[nodiscard]] std::unique_ptr<Program> program() const override;
   [[nodiscard]] bool has_paths() const override { return true; }
   [[nodiscard]] std::int32_t time_layers() const { return time_layers_; }
-  [[nodiscard]] bool has_labels() const { return labels_ != nullptr; }
+  [[nodiscard]] bool has_labels() const { return static_cast<bool>(labels_); }
   [[nodiscard]] ScalerSpec scaler_spec() const;
   /// Calls visit(matrix, epilogue) for every matrix that forward() multiplies with.
   void for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& visit) const override;
@@ -87,7 +88,8 @@ class Toto1 final : public Network {
   void load_layers(const WeightTable& weights);
   void load_head(const WeightTable& weights);
   void load_labels(const WeightTable& weights);
-  const void* upload_vector(std::span<const float> values);
+  /// [rows][values / rows]
+  ConstView upload_vector(std::span<const float> values, std::int32_t rows = 1);
   /// The product that follows the layers: the head, or the first part of one that is not folded.
   [[nodiscard]] const Matrix& after_layers() const {
     return execution_.fold_head ? head_ : unembed_;
@@ -104,9 +106,9 @@ class Toto1 final : public Network {
   std::vector<LayerWeights> layers_;
   /// Up to after_layers() as one operation, where there is one.
   const PreparedStack* stack_ = nullptr;
-  Matrix unembed_;                // P*D x D, where the head is not folded
-  Matrix head_;                   // 4K x D; folded: P*4K x D
-  const void* labels_ = nullptr;  // [2][D], unit length
+  Matrix unembed_;    // P*D x D, where the head is not folded
+  Matrix head_;       // 4K x D; folded: P*4K x D
+  ConstView labels_;  // [2][D], unit length; or nothing
   std::int32_t time_layers_ = 0;
   std::int32_t last_time_layer_ = -1;
 };

@@ -26,21 +26,21 @@ enum Toto1Dimension : std::size_t {
 /// Element type: the backend's, except where said.
 class Toto1Workspace final : public Workspace {
  public:
-  void* x = nullptr;         // [rows][P] raw values, where activations are not float32
-  void* loc = nullptr;       // [rows][P]
-  void* scale = nullptr;     // [rows][P]
-  Activations act;           // act.params [lanes][P][4][K]
-  void* lane_loc = nullptr;  // [lanes][P]: statistics of the last tokens
-  void* lane_scale = nullptr;
-  void* y = nullptr;               // [lanes][P]: the patch just predicted
-  void* context_params = nullptr;  // [context lanes][P][4][K]: kept while trajectories are drawn
-  void* context_loc = nullptr;     // [context lanes][P]
-  void* context_scale = nullptr;
+  View x;      // [rows][P] raw values, where activations are not float32
+  View loc;    // [rows][P]
+  View scale;  // [rows][P]
+  Activations act;
+  View lane_loc;  // [lanes][P]: statistics of the last tokens
+  View lane_scale;
+  View y;               // [lanes][P]: the patch just predicted
+  View context_params;  // [context lanes][P*4*K]: kept while trajectories are drawn
+  View context_loc;     // [context lanes][P]
+  View context_scale;
   ScalerState* context_state = nullptr;  // [context lanes]
   ScalerState* state = nullptr;          // [lanes]
   std::vector<KvLayer> kv;               // one for each time layer
-  void* path_params = nullptr;           // [path rows][P][4][K]
-  void* path_unembedded = nullptr;       // [P][D], only where the head is not folded
+  View path_params;                      // [path rows][P*4*K]
+  View path_unembedded;                  // [1][P*D], only where the head is not folded
   double* path_scores = nullptr;         // [path rows][P]
   float* rho = nullptr;                  // [context lanes][P]
 

@@ -239,8 +239,8 @@ void Generation::run(const Toto2Workspace& memory, const BatchSizes& room, const
   const bool on_device = be.reads_device_batches();
   be.copy_in(in, 0, from.end);
   SeriesArrays arrays = memory.arrays;
-  if (arrays.values == nullptr) {
-    arrays.values = in.device + from.values;  // float32 as it is staged
+  if (!arrays.values) {  // float32 as it is staged
+    arrays.values = {in.device + from.values, ElementType::f32, net_.patch(), room.patches};
   } else {
     be.upload(std::span(reinterpret_cast<const float*>(in.host + from.values),
                         static_cast<std::size_t>(room.patches * net_.patch())),
@@ -259,7 +259,7 @@ void Generation::run(const Toto2Workspace& memory, const BatchSizes& room, const
     const std::int32_t rows = index == 0 ? room.rows : std::min(room.rows, 2 * room.wanted);
     const Call all = call_at(from.all(index), rows);
     const Call wanted = call_at(from.wanted(index), room.wanted);
-    ops.inputs(all, arrays, index == 0, net_.first(), memory.act.inputs);
+    ops.inputs(all, arrays, index == 0, net_.inputs_of(all, memory.act));
     Toto2Observer observer;
     if (!capturing) observer = sink.observer(index, all, wanted);
     net_.forward(all, wanted, arrays, memory.rotary, memory.kv, memory.act, &observer);
@@ -321,14 +321,12 @@ void Generation::force_feedback(const SeriesArrays& arrays, const CallSlice& sli
   const auto patch = static_cast<std::size_t>(net_.patch());
   const auto cells = static_cast<std::size_t>(slice.tokens) * patch;
   const std::int32_t predicted = slice.patch + 1;
-  auto* const values = static_cast<std::byte*>(arrays.values);
   for (std::int32_t v = 0; v < r.targets; ++v) {
     const std::int64_t to = first_patch_of(slice, v) + predicted;
     const std::int64_t from =
         std::int64_t{v} * (slice.patches - slice.context) + predicted - slice.context;
-    net_.backend().upload(
-        r.feedback.subspan(static_cast<std::size_t>(from) * patch, cells),
-        values + static_cast<std::size_t>(to) * patch * net_.backend().element_size());
+    net_.backend().upload(r.feedback.subspan(static_cast<std::size_t>(from) * patch, cells),
+                          arrays.values.from(to, slice.tokens));
   }
 }
 

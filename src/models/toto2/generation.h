@@ -58,7 +58,7 @@ class Sink {
   virtual ~Sink() = default;
   /// An operation right after those that left the quantiles [rows][9][P] of a call.
   virtual void predicted(const Call& /*wanted*/, const SeriesArrays& /*arrays*/,
-                         const void* /*quantiles*/) {}
+                         const ConstView& /*quantiles*/) {}
   /// Whether block() is to be called, which needs the results on the host: never while a graph is
   /// captured.
   [[nodiscard]] virtual bool wants_blocks() const { return true; }

@@ -92,7 +92,7 @@ class Recorder final : public toto2::Sink {
       to.wanted.push_back({w.row, w.tokens, w.patch - start});
     }
     return [this, &to, rows = all.rows, wanted_rows = wanted.rows](
-               std::int32_t layer, const void* hidden, double factor, bool trimmed) {
+               std::int32_t layer, const ConstView& hidden, double factor, bool trimmed) {
       const bool final_norm = layer == net_.config().num_layers;
       const std::string name = layer < 0    ? "tokens"
                                : final_norm ? "norm"

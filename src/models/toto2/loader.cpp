@@ -76,11 +76,13 @@ Matrix Loader::upload(const Linear& linear, Epilogue use, bool exact) {
                                        exact);
 }
 
-const void* Loader::upload(std::span<const double> values) {
+ConstView Loader::upload(std::span<const double> values) {
   vectors_.emplace_back(backend_.allocate(values.size() * backend_.element_size()),
                         [&backend = backend_](void* memory) { backend.release(memory); });
-  backend_.upload(values, vectors_.back().get());
-  return vectors_.back().get();
+  const View to{vectors_.back().get(), backend_.element_type(),
+                static_cast<std::int32_t>(values.size()), 1};
+  backend_.upload(values, to);
+  return to;
 }
 
 ResidualMlp Loader::residual_mlp(const std::string& name, std::int32_t out, std::int32_t in,

@@ -41,7 +41,8 @@ class Loader {
   [[nodiscard]] Linear read(const std::string& name, std::int32_t out, std::int32_t in,
                             bool bias) const;
   [[nodiscard]] Matrix upload(const Linear& linear, Epilogue use, bool exact);
-  [[nodiscard]] const void* upload(std::span<const double> values);
+  /// [1][values]
+  [[nodiscard]] ConstView upload(std::span<const double> values);
   [[nodiscard]] std::vector<double> query_scale(const std::string& layer) const;
   [[nodiscard]] HeadNorm head_norm(const std::string& layer, std::span<const double> query_scale);
   [[nodiscard]] std::vector<float> gain(const std::string& name) const;

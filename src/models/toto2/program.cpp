@@ -230,7 +230,7 @@ void Toto2Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& 
 }
 
 void Toto2Program::predicted(const Call& wanted, const SeriesArrays& arrays,
-                             const void* quantiles) {
+                             const ConstView& quantiles) {
   net_.ops().knot_results(wanted, arrays, quantiles, results_.outputs());
 }
 

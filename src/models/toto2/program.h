@@ -54,7 +54,8 @@ class Toto2Program final : public Program, private toto2::Sink {
   [[nodiscard]] std::int32_t calls_of(const MicroBatch& batch) const;
   [[nodiscard]] static toto2::BatchSizes room(const ProgramKey& key);
 
-  void predicted(const Call& wanted, const SeriesArrays& arrays, const void* quantiles) override;
+  void predicted(const Call& wanted, const SeriesArrays& arrays,
+                 const ConstView& quantiles) override;
   [[nodiscard]] bool wants_blocks() const override { return probed_; }
   [[nodiscard]] bool wants_statistics() const override { return probed_; }
   void block(const toto2::Block& block) override;

@@ -63,42 +63,45 @@ void for_each_part(const Ops2& ops, const Call& all, const Call& wanted, const W
       &work);
 }
 
-}  // namespace
-
-void Toto2::residual_mlp(const toto2::ResidualMlp& mlp, const void* x, void* inner, void* y,
-                         Rows rows) const {
-  ops_->linear_silu(mlp.first, x, inner, rows);
-  backend_->linear(mlp.second, inner, y, rows, Epilogue::store);
-  backend_->linear(mlp.skip, x, y, rows, Epilogue::residual);
+/// `a` from the rows on that a part has for itself alone; what is of the whole call stays.
+Toto2Activations own(const CallPart& part, const Toto2Activations& a) {
+  const auto rest = [&](const View& v) {
+    return v.from(part.own, v.rows.count - static_cast<std::int32_t>(part.own));
+  };
+  Toto2Activations result = a;
+  result.inner = rest(a.inner);
+  result.normed = rest(a.normed);
+  result.qkv = rest(a.qkv);
+  result.attended = rest(a.attended);
+  return result;
 }
 
-void Toto2::norm_linear(const void* hidden, double epsilon, void* normed, const Matrix& w, void* y,
-                        Rows rows, Epilogue epilogue) const {
-  if (ops_->norm_linear(hidden, epsilon, normed, w, y, rows, epilogue)) return;
-  ops_->rms_norm(hidden, normed, rows, w, epsilon);
-  backend_->linear(w, normed, y, rows, epilogue);
+}  // namespace
+
+void Toto2::residual_mlp(const toto2::ResidualMlp& mlp, const ConstView& x, const View& inner,
+                         const View& y) const {
+  const View between = inner.as(backend_->operand_type(mlp.second), x.rows, mlp.first.out);
+  ops_->linear_silu(mlp.first, x, between);
+  backend_->linear(mlp.second, between, y, Epilogue::store);
+  backend_->linear(mlp.skip, x, y, Epilogue::residual);
+}
+
+void Toto2::norm_linear(const ConstView& hidden, double epsilon, const View& scratch,
+                        const Matrix& w, const View& y, Epilogue epilogue) const {
+  if (ops_->norm_linear(hidden, epsilon, scratch, w, y, epilogue)) return;
+  const View normed = scratch.as(backend_->operand_type(w), hidden.rows, w.in);
+  ops_->rms_norm(hidden, normed, epsilon);
+  backend_->linear(w, normed, y, epilogue);
 }
 
 /// What follows attention in a layer.
-void Toto2::feed_forward(const toto2::Layer& layer, const void* attended, void* hidden,
-                         const Toto2Activations& own, Rows rows) const {
-  backend_->linear(layer.out, attended, hidden, rows, Epilogue::residual);
-  norm_linear(hidden, layer.epsilon2, own.normed, layer.mlp_in, own.inner, rows, Epilogue::gated);
-  backend_->linear(layer.mlp_out, own.inner, hidden, rows, Epilogue::residual);
-}
-
-/// `a` from the rows on that a part has for itself alone; what is of the whole call stays.
-Toto2Activations Toto2::own(const CallPart& part, Toto2Activations a) const {
-  a.inner = at(a.inner, part.own, inner());
-  a.normed = at(a.normed, part.own, config_.d_model);
-  a.qkv = at(a.qkv, part.own, heads().row());
-  a.attended = at(a.attended, part.own, heads().attended());
-  return a;
-}
-
-void* Toto2::at(void* base, std::int64_t row, std::int64_t width) const {
-  return static_cast<std::byte*>(base) +
-         static_cast<std::size_t>(row * width) * backend_->element_size();
+void Toto2::feed_forward(const toto2::Layer& layer, const ConstView& attended, const View& hidden,
+                         const Toto2Activations& own) const {
+  const View gated =
+      own.inner.as(backend_->operand_type(layer.mlp_out), hidden.rows, layer.mlp_out.in);
+  backend_->linear(layer.out, attended, hidden, Epilogue::residual);
+  norm_linear(hidden, layer.epsilon2, own.normed, layer.mlp_in, gated, Epilogue::gated);
+  backend_->linear(layer.mlp_out, gated, hidden, Epilogue::residual);
 }
 
 void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arrays,
@@ -106,23 +109,28 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
                     const Toto2Observer* observer) const {
   const HeadShape shape = heads();
   const std::int32_t width = config_.d_model;
+  const Rows wanted_rows = wanted.all_rows();
+  const View all_hidden = a.hidden.shaped(all.all_rows(), width);
+  const View wanted_hidden = a.wanted.shaped(wanted_rows, width);
   const Call* call = &all;  // becomes `wanted` once only those tokens matter
-  void* hidden = a.hidden;
+  View hidden = all_hidden;
   const auto keep_wanted = [&] {
-    hidden = a.wanted;
+    hidden = wanted_hidden;
     call = &wanted;
   };
-  const auto observe = [&](std::int32_t layer, const void* rows, double factor) {
+  const auto observe = [&](std::int32_t layer, const ConstView& rows, double factor) {
     if (observer != nullptr && *observer) (*observer)(layer, rows, factor, call == &wanted);
   };
   const auto gather = [&](const CallPart& part) {
-    ops_->gather(part.all, part.wanted, at(a.hidden, part.first, width),
-                 at(a.wanted, part.first_wanted, width), width);
+    ops_->gather(part.all, part.wanted, all_hidden.from(part.first, part.all.all_rows()),
+                 wanted_hidden.from(part.first_wanted, part.wanted.all_rows()));
   };
 
+  const View inputs = inputs_of(all, a);
   for_each_part(*ops_, all, wanted, [&](const CallPart& part) {
-    residual_mlp(embed_, at(a.inputs, part.first, std::int64_t{2} * config_.patch_size),
-                 own(part, a).inner, at(hidden, part.first, width), part.all.all_rows());
+    const Rows rows = part.all.all_rows();
+    residual_mlp(embed_, inputs.from(part.first, rows), own(part, a).inner,
+                 hidden.from(part.first, rows));
   });
   observe(-1, hidden, 1);
   if (trim_ && last_time_layer_ < 0) {
@@ -135,28 +143,37 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
     const bool last = trim_ && i == last_time_layer_;
     const bool keep = kv.size() > 1;
     const KvCache own_kv = layer.variate ? KvCache{} : kv[keep ? cache++ : 0];
+    const ElementType operands = backend_->operand_type(layer.out);
+    const auto wanted_attended = [&] {
+      return a.attended.as(operands, wanted_rows, shape.attended());
+    };
     for_each_part(*ops_, *call, wanted, [&](const CallPart& part) {
       const Toto2Activations mine = own(part, a);
-      void* const x = at(hidden, part.first, width);
       const Rows rows = part.all.all_rows();
-      norm_linear(x, layer.epsilon1, mine.normed, layer.qkv, mine.qkv, rows, Epilogue::store);
-      if (layer.variate) {
-        ops_->variate_attention(part.all, arrays, shape, layer.norm, mine.qkv, mine.attended);
-      } else if (last) {
-        ops_->time_attention(part.all, part.wanted, arrays, shape, layer.norm, rotary, mine.qkv,
-                             own_kv, keep, at(a.attended, part.first_wanted, shape.attended()));
+      const View x = hidden.from(part.first, rows);
+      const View qkv = mine.qkv.shaped(rows, shape.row());
+      norm_linear(x, layer.epsilon1, mine.normed, layer.qkv, qkv, Epilogue::store);
+      if (last) {
+        ops_->time_attention(part.all, part.wanted, arrays, shape, layer.norm, rotary, qkv, own_kv,
+                             keep,
+                             wanted_attended().from(part.first_wanted, part.wanted.all_rows()));
         return gather(part);
-      } else {
-        ops_->time_attention(part.all, part.all, arrays, shape, layer.norm, rotary, mine.qkv,
-                             own_kv, keep, mine.attended);
       }
-      feed_forward(layer, mine.attended, x, mine, rows);
+      const View attended = mine.attended.as(operands, rows, shape.attended());
+      if (layer.variate) {
+        ops_->variate_attention(part.all, arrays, shape, layer.norm, qkv, attended);
+      } else {
+        ops_->time_attention(part.all, part.all, arrays, shape, layer.norm, rotary, qkv, own_kv,
+                             keep, attended);
+      }
+      feed_forward(layer, attended, x, mine);
     });
     if (last) {
       keep_wanted();
       for_each_part(*ops_, wanted, wanted, [&](const CallPart& part) {
-        feed_forward(layer, at(a.attended, part.first, shape.attended()),
-                     at(hidden, part.first, width), own(part, a), part.all.all_rows());
+        const Rows rows = part.all.all_rows();
+        feed_forward(layer, wanted_attended().from(part.first, rows), hidden.from(part.first, rows),
+                     own(part, a));
       });
     }
     observe(i, hidden, layer.factor);
@@ -165,14 +182,19 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
     gather({all, wanted});
     keep_wanted();
   }
+  const View normed = a.normed.as(backend_->operand_type(head_.first), wanted_rows, width);
   for_each_part(*ops_, wanted, wanted, [&](const CallPart& part) {
-    void* const normed = at(a.normed, part.first, width);
     const Rows rows = part.all.all_rows();
-    ops_->rms_norm(at(hidden, part.first, width), normed, rows, head_.first, out_epsilon_);
-    residual_mlp(head_, normed, own(part, a).inner,
-                 at(a.raw, part.first, std::int64_t{kQuantiles} * config_.patch_size), rows);
+    const View own_normed = normed.from(part.first, rows);
+    ops_->rms_norm(hidden.from(part.first, rows), own_normed, out_epsilon_);
+    residual_mlp(head_, own_normed, own(part, a).inner, a.raw.from(part.first, rows));
   });
-  observe(config_.num_layers, a.normed, 1);
+  observe(config_.num_layers, normed, 1);
+}
+
+/// What the input MLP takes of a call.
+View Toto2::inputs_of(const Call& call, const Toto2Activations& a) const {
+  return a.inputs.as(backend_->operand_type(embed_.first), call.all_rows(), embed_.first.in);
 }
 
 }  // namespace toto

@@ -47,23 +47,24 @@ struct Layer {
 
 }  // namespace toto2
 
-/// Memory for one call; rows of all tokens and of the wanted ones.
+/// Memory for calls: rows of all tokens and of the wanted ones, of which there is room for so many.
+/// Element type: the backend's, unless said otherwise when they are taken as something else.
 struct Toto2Activations {
-  void* inputs = nullptr;    // [rows][2P] in
-  void* inner = nullptr;     // [rows][max(4D, M)]: inside the MLPs
-  void* hidden = nullptr;    // [rows][D]
-  void* normed = nullptr;    // [rows][D]
-  void* qkv = nullptr;       // [rows][HeadShape::row()]
-  void* attended = nullptr;  // [rows][H*v]
-  void* wanted = nullptr;    // [wanted rows][D]
-  void* raw = nullptr;       // [wanted rows][9][P] out
+  View inputs;    // [rows][2P] in, of what products take
+  View inner;     // [rows][max(4D, M)]: inside the MLPs, of what products take
+  View hidden;    // [rows][D]
+  View normed;    // [rows][D], of what products take
+  View qkv;       // [rows][HeadShape::row()]
+  View attended;  // [rows][H*v], of what products take
+  View wanted;    // [wanted rows][D]
+  View raw;       // [wanted rows][9*P] out
 };
 
 /// Sees the hidden rows as the embedding (layer -1) and each layer leave them, and as the final
 /// norm leaves them (layer L). `factor`: what they are to be multiplied with; `trimmed`: only the
 /// wanted rows are left.
 using Toto2Observer =
-    std::function<void(std::int32_t layer, const void* rows, double factor, bool trimmed)>;
+    std::function<void(std::int32_t layer, const ConstView& rows, double factor, bool trimmed)>;
 
 class Toto2 final : public Network {
  public:
@@ -90,8 +91,8 @@ class Toto2 final : public Network {
   [[nodiscard]] LevelRange level_range() const override { return {0.1, 0.9}; }
   [[nodiscard]] std::unique_ptr<Program> program() const override;
   [[nodiscard]] const Ops2& ops() const { return *ops_; }
-  /// What a.inputs are multiplied with first.
-  [[nodiscard]] const Matrix& first() const { return embed_.first; }
+  /// What forward() begins with: a.inputs [rows][2P], for the rows of a call.
+  [[nodiscard]] View inputs_of(const Call& call, const Toto2Activations& a) const;
   [[nodiscard]] bool trim() const { return trim_; }
   [[nodiscard]] std::int32_t time_layers() const { return time_layers_; }
   [[nodiscard]] HeadShape heads() const {
@@ -105,16 +106,13 @@ class Toto2 final : public Network {
   void for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& visit) const override;
 
  private:
-  void residual_mlp(const toto2::ResidualMlp& mlp, const void* x, void* inner, void* y,
-                    Rows rows) const;
-  void norm_linear(const void* hidden, double epsilon, void* normed, const Matrix& w, void* y,
-                   Rows rows, Epilogue epilogue) const;
-  void feed_forward(const toto2::Layer& layer, const void* attended, void* hidden,
-                    const Toto2Activations& own, Rows rows) const;
-  [[nodiscard]] Toto2Activations own(const CallPart& part, Toto2Activations a) const;
-  /// Row `row` of an activation. Only a backend whose activations are all of element_size() divides
-  /// a call; elsewhere `row` is 0.
-  [[nodiscard]] void* at(void* base, std::int64_t row, std::int64_t width) const;
+  // For the rows of x, hidden; `inner`, `scratch`: room for as many.
+  void residual_mlp(const toto2::ResidualMlp& mlp, const ConstView& x, const View& inner,
+                    const View& y) const;
+  void norm_linear(const ConstView& hidden, double epsilon, const View& scratch, const Matrix& w,
+                   const View& y, Epilogue epilogue) const;
+  void feed_forward(const toto2::Layer& layer, const ConstView& attended, const View& hidden,
+                    const Toto2Activations& own) const;
 
   Toto2Config config_;
   std::shared_ptr<Backend> backend_;

@@ -27,7 +27,7 @@ class Toto2Workspace final : public Workspace {
   Rotary rotary;
   std::vector<KvCache> kv;
   Toto2Activations act;
-  void* quantiles = nullptr;  // [wanted rows][9][P]
+  View quantiles;  // [wanted rows][9*P]
 };
 
 std::unique_ptr<Toto2Workspace> lay_out(const Toto2& net, const Capacity& capacity, std::byte* base,

@@ -3,17 +3,18 @@
 #ifdef TOTO_CUDA
 #include "backend/cuda/ops/rows.h"
 #include "backend/cuda/runtime/device_backend.h"
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 
 namespace toto::cuda {
 
-ProductArgs product_of(const Matrix& w, const void* x, void* y, Rows rows, Epilogue epilogue) {
+ProductArgs product_of(const Matrix& w, const ConstView& x, const View& y, Epilogue epilogue) {
   const auto& matrix = *static_cast<const DeviceMatrix*>(w.weights);
   return {matrix.weights,
           matrix.bias,
-          x,
-          y,
-          rows,
+          x.data,
+          y.data,
+          x.rows,
           w.out,
           epilogue == Epilogue::gated ? matrix.stored : w.out,
           matrix.in,
@@ -34,33 +35,35 @@ void multiply(const ProductArgs& args, bool bf16, const Stream& stream) {
 
 }  // namespace
 
-void DeviceBackend::linear(const Matrix& w, const void* x, void* y, Rows rows,
+void DeviceBackend::linear(const Matrix& w, const ConstView& x, const View& y,
                            Epilogue epilogue) const {
   const OperationSpan span(Operation::linear);
-  const auto& matrix = *static_cast<const DeviceMatrix*>(w.weights);
-  multiply(product_of(w, x, y, rows, epilogue), matrix.bf16, stream_);
+  expected::linear(*this, w, x, y, epilogue);
+  multiply(product_of(w, x, y, epilogue), operand_type(w) == ElementType::bf16, stream_);
 }
 
-void DeviceBackend::norm_linear(const void* x, const void* gain, void* normed, const Matrix& w,
-                                void* y, Rows rows, Epilogue epilogue) const {
+void DeviceBackend::norm_linear(const ConstView& x, const ConstView& gain, const View& scratch,
+                                const Matrix& w, const View& y, Epilogue epilogue) const {
   const OperationSpan span(Operation::norm_linear);
-  const auto& matrix = *static_cast<const DeviceMatrix*>(w.weights);
+  expected::norm_linear(*this, x, gain, scratch, w, y, epilogue);
+  const View normed = scratch.as(operand_type(w), x.rows, w.in);
   if (w.in != kNormedWidth) {
-    rms_norm(x, gain, normed, rows, w.in);
-    linear(w, normed, y, rows, epilogue);
+    rms_norm(x, gain, normed);
+    linear(w, normed, y, epilogue);
     return;
   }
-  ProductArgs args = product_of(w, x, y, rows, epilogue);
-  if (rows.count <= kFewRows) {
+  const bool narrow = normed.type == ElementType::bf16;
+  ProductArgs args = product_of(w, x, y, epilogue);
+  if (x.rows.count <= kFewRows) {
     args.gain = floats(gain);
-    if (matrix.bf16 ? few_rows_bf16(args, stream_) : few_rows_f32(args, stream_)) return;
+    if (narrow ? few_rows_bf16(args, stream_) : few_rows_f32(args, stream_)) return;
     args.gain = nullptr;
   }
-  float* const inverse = floats(normed) + std::int64_t{rows.count} * w.in;
-  norm_later(floats(x), floats(gain), normed, inverse, bf16(), rows, stream_);
-  args.x = normed;
+  float* const inverse = floats(scratch) + x.elements();
+  norm_later(floats(x), floats(gain), normed, inverse, x.rows, stream_);
+  args.x = normed.data;
   args.scale = inverse;
-  multiply(args, matrix.bf16, stream_);
+  multiply(args, narrow, stream_);
 }
 
 }  // namespace toto::cuda

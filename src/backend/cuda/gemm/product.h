@@ -70,7 +70,7 @@ struct ProductArgs {
   float epsilon = 0;  // of that norm
 };
 /// With a matrix of the seam that lies on the device.
-ProductArgs product_of(const Matrix& w, const void* x, void* y, Rows rows, Epilogue epilogue);
+ProductArgs product_of(const Matrix& w, const ConstView& x, const View& y, Epilogue epilogue);
 inline constexpr std::int32_t kNormedWidth = 768;  // of the published model
 
 /// Inputs in bfloat16 lie in rows of whole sixteen bytes, zero beyond their end.

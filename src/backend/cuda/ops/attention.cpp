@@ -4,22 +4,24 @@
 #include "backend/cuda/ops/attention.h"
 
 #include "backend/cuda/runtime/device_backend.h"
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 
 namespace toto::cuda {
 
-void DeviceBackend::time_attention(const Batch& batch, const void* qkv, const KvLayer& kv,
-                                   void* out, std::int32_t heads, std::int32_t head_dim,
-                                   bool last_only) const {
+void DeviceBackend::time_attention(const Batch& batch, const ConstView& qkv, const KvLayer& kv,
+                                   const View& out, std::int32_t heads, bool last_only) const {
   const OperationSpan span(Operation::time_attention);
-  cuda::time_attention(extent(batch), floats(qkv), kv, out, bf16(), heads, head_dim, last_only,
-                       stream_);
+  const std::int32_t d =
+      expected::time_attention(*this, batch, qkv, kv, out, heads, last_only, bf16());
+  cuda::time_attention(extent(batch), floats(qkv), kv, out, heads, d, last_only, stream_);
 }
 
-void DeviceBackend::variate_attention(const Batch& batch, const void* qkv, void* out,
-                                      std::int32_t heads, std::int32_t head_dim) const {
+void DeviceBackend::variate_attention(const Batch& batch, const ConstView& qkv, const View& out,
+                                      std::int32_t heads) const {
   const OperationSpan span(Operation::variate_attention);
-  cuda::variate_attention(extent(batch), floats(qkv), out, bf16(), heads, head_dim, stream_);
+  const std::int32_t d = expected::variate_attention(*this, batch, qkv, out, heads, bf16());
+  cuda::variate_attention(extent(batch), floats(qkv), out, heads, d, stream_);
 }
 
 }  // namespace toto::cuda

@@ -11,9 +11,9 @@
 
 namespace toto::cuda {
 
-void time_attention(const Extent& batch, const float* qkv, const KvLayer& kv, void* out, bool bf16,
+void time_attention(const Extent& batch, const float* qkv, const KvLayer& kv, const View& out,
                     std::int32_t heads, std::int32_t d, bool last_only, const Stream& s);
-void variate_attention(const Extent& batch, const float* qkv, void* out, bool bf16,
-                       std::int32_t heads, std::int32_t d, const Stream& s);
+void variate_attention(const Extent& batch, const float* qkv, const View& out, std::int32_t heads,
+                       std::int32_t d, const Stream& s);
 
 }  // namespace toto::cuda

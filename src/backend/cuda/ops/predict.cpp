@@ -4,14 +4,15 @@
 #include "backend/cuda/ops/predict.h"
 
 #include "backend/cuda/runtime/device_backend.h"
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 
 namespace toto::cuda {
 
-void DeviceBackend::distribution(void* raw, Rows rows, std::int32_t components,
-                                 bool mixture) const {
+void DeviceBackend::distribution(const View& raw, bool mixture) const {
   const OperationSpan span(Operation::distribution);
-  cuda::distribution(floats(raw), rows, components, mixture, stream_);
+  const std::int32_t components = expected::distribution(*this, raw);
+  cuda::distribution(floats(raw), raw.rows, components, mixture, stream_);
 }
 
 void DeviceBackend::predict(const Batch& batch, const Batch* shared, const Prediction& p) const {
@@ -19,22 +20,25 @@ void DeviceBackend::predict(const Batch& batch, const Batch* shared, const Predi
 }
 
 void DeviceBackend::predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                                 const void* params, const void* loc, const void* scale,
-                                 void* y) const {
+                                 const ConstView& params, const ConstView& loc,
+                                 const ConstView& scale, const View& y) const {
   const OperationSpan span(Operation::predict_mean);
+  expected::predict(element_type(), batch, shared, shape, params, loc, scale, y);
   predict(batch, shared, {shape, floats(params), floats(loc), floats(scale), floats(y), true});
 }
 
 void DeviceBackend::predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                                 const void* params, const void* loc, const void* scale,
-                                 void* y) const {
+                                 const ConstView& params, const ConstView& loc,
+                                 const ConstView& scale, const View& y) const {
   const OperationSpan span(Operation::predict_draw);
+  expected::predict(element_type(), batch, shared, shape, params, loc, scale, y);
   predict(batch, shared, {shape, floats(params), floats(loc), floats(scale), floats(y), false});
 }
 
 void DeviceBackend::inject(const Batch& batch, const PatchShape& shape, const float* covariates,
-                           void* y) const {
+                           const View& y) const {
   const OperationSpan span(Operation::inject);
+  expected::predicted(*this, batch, shape, y);
   cuda::inject(extent(batch), shape, covariates, floats(y), stream_);
 }
 

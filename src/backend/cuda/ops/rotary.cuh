@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "backend/backend.h"
+#include "backend/cuda/ops/rotary_tables.h"
 
 namespace toto::cuda {
 
@@ -22,15 +22,13 @@ struct Rotation {
   float4 factor;
 
   Rotation() = default;
-  __device__ Rotation(const Rotary& rotary, const Block& b, std::int32_t token, std::int32_t e,
-                      std::int32_t d) {
+  __device__ Rotation(const RotaryTables& rotary, const Block& b, std::int32_t token,
+                      std::int32_t e, std::int32_t d) {
     const std::int32_t half = d / 2;
     const std::int64_t t = b.position + token;
-    cosine = *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.cosine) + t * half +
-                                              e / 2);
-    sine =
-        *reinterpret_cast<const float2*>(static_cast<const float*>(rotary.sine) + t * half + e / 2);
-    factor = *reinterpret_cast<const float4*>(static_cast<const float*>(rotary.factor) +
+    cosine = *reinterpret_cast<const float2*>(rotary.cosine + t * half + e / 2);
+    sine = *reinterpret_cast<const float2*>(rotary.sine + t * half + e / 2);
+    factor = *reinterpret_cast<const float4*>(rotary.factor +
                                               (t - b.centre + rotary.positions) * half + e % half);
   }
   /// Keys are scaled by the inverse of what queries are scaled by.

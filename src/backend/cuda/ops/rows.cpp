@@ -4,33 +4,35 @@
 #include "backend/cuda/ops/rows.h"
 
 #include "backend/cuda/runtime/device_backend.h"
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 
 namespace toto::cuda {
 
-void DeviceBackend::rms_norm(const void* x, const void* scale, void* y, Rows rows,
-                             std::int32_t dim) const {
+void DeviceBackend::rms_norm(const ConstView& x, const ConstView& gain, const View& y) const {
   const OperationSpan span(Operation::rms_norm);
-  cuda::rms_norm(floats(x), floats(scale), y, bf16(), rows, dim, stream_);
+  expected::rms_norm(*this, x, gain, y, bf16());
+  cuda::rms_norm(floats(x), floats(gain), y, x.rows, stream_);
 }
 
-void DeviceBackend::set_labels(const Batch& batch, const void* labels, void* hidden,
-                               std::int32_t dim) const {
+void DeviceBackend::set_labels(const Batch& batch, const ConstView& labels,
+                               const View& hidden) const {
   const OperationSpan span(Operation::set_labels);
-  cuda::set_labels(extent(batch), floats(labels), floats(hidden), dim, stream_);
+  expected::set_labels(*this, batch, labels, hidden);
+  cuda::set_labels(extent(batch), floats(labels), floats(hidden), hidden.width, stream_);
 }
 
-void DeviceBackend::rotary_append(const Batch& batch, const Rotary& rotary, void* qkv,
-                                  const KvLayer& kv, std::int32_t heads,
-                                  std::int32_t head_dim) const {
+void DeviceBackend::rotary_append(const Batch& batch, const Rotary& rotary, const View& qkv,
+                                  const KvLayer& kv, std::int32_t heads) const {
   const OperationSpan span(Operation::rotary_append);
-  cuda::rotary_append(extent(batch), rotary, floats(qkv), kv, heads, head_dim, stream_);
+  const std::int32_t d = expected::rotary_append(*this, batch, rotary, qkv, kv, heads);
+  cuda::rotary_append(extent(batch), tables_of(rotary), floats(qkv), kv, heads, d, stream_);
 }
 
-void DeviceBackend::gather_last(const Batch& batch, const void* x, void* y,
-                                std::int32_t dim) const {
+void DeviceBackend::gather_last(const Batch& batch, const ConstView& x, const View& y) const {
   const OperationSpan span(Operation::gather_last);
-  cuda::gather_last(extent(batch), floats(x), floats(y), dim, stream_);
+  expected::gather_last(*this, batch, x, y);
+  cuda::gather_last(extent(batch), floats(x), floats(y), x.width, stream_);
 }
 
 }  // namespace toto::cuda

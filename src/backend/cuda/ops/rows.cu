@@ -5,6 +5,7 @@
 #include "backend/cuda/ops/rotary.cuh"
 #include "backend/cuda/ops/rows.h"
 #include "backend/cuda/runtime/live.h"
+#include "backend/cuda/runtime/typed.h"
 #include "backend/cuda/runtime/warp.cuh"
 
 namespace toto::cuda {
@@ -84,7 +85,7 @@ __global__ void last_rows(const LiveBatch* live, const float* x, float* y, std::
 }
 
 /// A block of threads for each row (spec A8): angle by channel / 2, factor by channel mod d/2.
-__global__ void rotate_rows(const LiveBatch* live, Rotary rotary, float* qkv, float* keys,
+__global__ void rotate_rows(const LiveBatch* live, RotaryTables rotary, float* qkv, float* keys,
                             float* values, std::int32_t heads, std::int32_t d) {
   begin_kernel();
   const auto row = static_cast<std::int32_t>(blockIdx.x);
@@ -95,10 +96,9 @@ __global__ void rotate_rows(const LiveBatch* live, Rotary rotary, float* qkv, fl
   const std::int32_t token = item % b.tokens;
   const std::int32_t half = d / 2;
   const std::int64_t t = b.position + token;
-  const float* const cosine = static_cast<const float*>(rotary.cosine) + t * half;
-  const float* const sine = static_cast<const float*>(rotary.sine) + t * half;
-  const float* const factor =
-      static_cast<const float*>(rotary.factor) + (t - b.centre + rotary.positions) * half;
+  const float* const cosine = rotary.cosine + t * half;
+  const float* const sine = rotary.sine + t * half;
+  const float* const factor = rotary.factor + (t - b.centre + rotary.positions) * half;
   float* const from = qkv + std::int64_t{row} * 3 * heads * d;
   const std::int64_t slot =
       b.suffix_at + (std::int64_t{lane} * heads * b.suffix_capacity + b.suffix + token) * d;
@@ -124,7 +124,7 @@ __global__ void rotate_rows(const LiveBatch* live, Rotary rotary, float* qkv, fl
 }
 
 /// The same where a thread can have four channels of each part: their factors are neighbours too.
-__global__ void rotate_fours(const LiveBatch* live, Rotary rotary, float* qkv, float* keys,
+__global__ void rotate_fours(const LiveBatch* live, RotaryTables rotary, float* qkv, float* keys,
                              float* values, std::int32_t heads, std::int32_t d) {
   begin_kernel();
   const auto row = static_cast<std::int32_t>(blockIdx.x);
@@ -152,28 +152,21 @@ __global__ void rotate_fours(const LiveBatch* live, Rotary rotary, float* qkv, f
 
 }  // namespace
 
-void rms_norm(const float* x, const float* gain, void* y, bool bf16, Rows rows, std::int32_t dim,
-              const Stream& s) {
-  const dim3 grid(ceil_div(rows.count, kWarps));
-  const dim3 block(32 * kWarps);
-  if (bf16) {
-    launch(norm_rows<__nv_bfloat16>, grid, block, 0, s, x, gain, static_cast<__nv_bfloat16*>(y),
-           rows, dim, padded_bf16(dim));
-  } else {
-    launch(norm_rows<float>, grid, block, 0, s, x, gain, static_cast<float*>(y), rows, dim, dim);
-  }
+void rms_norm(const float* x, const float* gain, const View& y, Rows rows, const Stream& s) {
+  with_type(y, [&](auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    launch(norm_rows<T>, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x, gain, out,
+           rows, y.width, static_cast<std::int32_t>(y.stride()));
+  });
 }
 
-void norm_later(const float* x, const float* gain, void* y, float* inverse, bool bf16, Rows rows,
+void norm_later(const float* x, const float* gain, const View& y, float* inverse, Rows rows,
                 const Stream& s) {
-  const dim3 grid(ceil_div(rows.count, kWarps));
-  const dim3 block(32 * kWarps);
-  if (bf16) {
-    launch(gain_rows<__nv_bfloat16>, grid, block, 0, s, x, gain, static_cast<__nv_bfloat16*>(y),
+  with_type(y, [&](auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    launch(gain_rows<T>, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x, gain, out,
            inverse, rows);
-  } else {
-    launch(gain_rows<float>, grid, block, 0, s, x, gain, static_cast<float*>(y), inverse, rows);
-  }
+  });
 }
 
 void set_labels(const Extent& batch, const float* labels, float* hidden, std::int32_t dim,
@@ -187,11 +180,11 @@ void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim
          dim);
 }
 
-void rotary_append(const Extent& batch, const Rotary& rotary, float* qkv, const KvLayer& kv,
+void rotary_append(const Extent& batch, const RotaryTables& rotary, float* qkv, const KvLayer& kv,
                    std::int32_t heads, std::int32_t d, const Stream& s) {
   const dim3 grid(static_cast<unsigned>(batch.rows));
-  auto* const keys = static_cast<float*>(kv.keys);
-  auto* const values = static_cast<float*>(kv.values);
+  float* const keys = typed<float>(kv.keys);
+  float* const values = typed<float>(kv.values);
   const std::int32_t fours = heads * d / 4;
   if (d % 8 == 0 && fours <= 1024) {
     launch(rotate_fours, grid, dim3(static_cast<unsigned>(fours)), 0, s, batch.live, rotary, qkv,

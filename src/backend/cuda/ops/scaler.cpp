@@ -4,22 +4,25 @@
 #include "backend/cuda/ops/scaler.h"
 
 #include "backend/cuda/runtime/device_backend.h"
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 
 namespace toto::cuda {
 
-void DeviceBackend::scale(const Batch& batch, const ScalerSpec& spec, const void* x,
+void DeviceBackend::scale(const Batch& batch, const ScalerSpec& spec, const ConstView& x,
                           const std::uint8_t* mask, ScalerState* state,
                           const ScalerOutputs& to) const {
   const OperationSpan span(Operation::scale);
+  expected::scale(*this, batch, spec, x, to);
   cuda::scale(extent(batch), spec, floats(x), mask, state, to, {}, stream_);
 }
 
 void DeviceBackend::copy_in_and_scale(const Staging& staging, std::size_t bytes, const Batch& batch,
                                       const ScalerSpec& spec, const float* x,
-                                      const std::uint8_t* mask, void* /*scratch*/,
+                                      const std::uint8_t* mask, const View& /*scratch*/,
                                       ScalerState* state, const ScalerOutputs& to) {
   const OperationSpan span(Operation::copy_in_and_scale);
+  expected::scale(*this, batch, spec, view_of(x, batch.all_rows(), spec.patch), to);
   const Extent e = extent(batch);
   Arrival arrival;
   if (bytes * static_cast<std::size_t>(e.lanes) <= kMaxArrival && bytes % 16 == 0) {

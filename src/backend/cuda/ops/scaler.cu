@@ -268,10 +268,15 @@ __device__ const T* arrived(const T* p, const Arrival& a, const std::byte* image
       image + (reinterpret_cast<const std::byte*>(p) - static_cast<const std::byte*>(a.device)));
 }
 
+/// ScalerOutputs as the kernel takes them.
+struct Scaled {
+  float *values, *loc, *scale, *last_loc, *last_scale;
+};
+
 /// A block of threads for each lane. If anything has arrived, live, x and mask lie in it.
 __global__ void __launch_bounds__(kThreads)
     scale_lanes(const LiveBatch* live, Spec spec, const float* x, const std::uint8_t* mask,
-                ScalerState* states, ScalerOutputs to, std::int32_t room, Arrival arrival) {
+                ScalerState* states, Scaled to, std::int32_t room, Arrival arrival) {
   extern __shared__ double shared[];
   const Chunk c(shared, room);
   begin_kernel();
@@ -290,12 +295,12 @@ __global__ void __launch_bounds__(kThreads)
   const std::int32_t labels = b.labels * patch;
   const std::int32_t last = (b.tokens - 1) * patch;  // the first step of the last token
   const auto put = [&](std::int32_t i, float value, float loc, float scale) {
-    static_cast<float*>(to.values)[start + i] = value;
-    static_cast<float*>(to.loc)[start + i] = loc;
-    static_cast<float*>(to.scale)[start + i] = scale;
+    to.values[start + i] = value;
+    to.loc[start + i] = loc;
+    to.scale[start + i] = scale;
     if (i < last) return;
-    static_cast<float*>(to.last_loc)[std::int64_t{lane} * patch + (i - last)] = loc;
-    static_cast<float*>(to.last_scale)[std::int64_t{lane} * patch + (i - last)] = scale;
+    to.last_loc[std::int64_t{lane} * patch + (i - last)] = loc;
+    to.last_scale[std::int64_t{lane} * patch + (i - last)] = scale;
   };
   for (std::int32_t i = first_thread(); i < labels; i += all_threads()) put(i, 0, 0, 1);
   const std::int64_t at = start + labels;
@@ -389,7 +394,9 @@ void scale(const Extent& batch, const ScalerSpec& spec, const float* x, const st
   const std::size_t bytes = Chunk::bytes(room) + arrival.bytes;
   allow_shared_memory<scale_lanes>(bytes);
   launch(scale_lanes, dim3(static_cast<unsigned>(batch.lanes)),
-         dim3(one_token ? kFewThreads : kThreads), bytes, s, batch.live, device, x, mask, state, to,
+         dim3(one_token ? kFewThreads : kThreads), bytes, s, batch.live, device, x, mask, state,
+         Scaled{typed<float>(to.values), typed<float>(to.loc), typed<float>(to.scale),
+                typed<float>(to.last_loc), typed<float>(to.last_scale)},
          room, arrival);
 }
 

@@ -15,6 +15,7 @@
 #include "backend/cuda/ops/heads.cuh"
 #include "backend/cuda/ops/queries.cuh"
 #include "backend/cuda/runtime/live.h"
+#include "backend/cuda/runtime/typed.h"
 
 namespace toto::cuda {
 namespace {
@@ -256,24 +257,17 @@ void run_time(const Extent& batch, const Heads<Room, T>& h, const Stream& s) {
 
 }  // namespace
 
-void time_attention(const Extent& batch, const float* qkv, const KvLayer& kv, void* out, bool bf16,
+void time_attention(const Extent& batch, const float* qkv, const KvLayer& kv, const View& out,
                     std::int32_t heads, std::int32_t d, bool last_only, const Stream& s) {
   with_room(d, [&](auto room) {
     using Room = decltype(room);
-    const auto* const keys = static_cast<const float*>(kv.keys);
-    const auto* const values = static_cast<const float*>(kv.values);
-    if (bf16) {
-      run_time<Room, __nv_bfloat16>(
-          batch,
-          {batch.live, qkv, keys, values, static_cast<__nv_bfloat16*>(out), heads, d,
-           padded_bf16(heads * d), last_only},
-          s);
-    } else {
-      run_time<Room, float>(
-          batch,
-          {batch.live, qkv, keys, values, static_cast<float*>(out), heads, d, heads * d, last_only},
-          s);
-    }
+    with_type(out, [&](auto* to) {
+      using T = std::remove_pointer_t<decltype(to)>;
+      run_time<Room, T>(batch,
+                        {batch.live, qkv, typed<float>(kv.keys), typed<float>(kv.values), to, heads,
+                         d, static_cast<std::int32_t>(out.stride()), last_only},
+                        s);
+    });
   });
 }
 

@@ -5,6 +5,7 @@
 #include "backend/cuda/ops/few_keys.cuh"
 #include "backend/cuda/ops/heads.cuh"
 #include "backend/cuda/runtime/live.h"
+#include "backend/cuda/runtime/typed.h"
 
 namespace toto::cuda {
 namespace {
@@ -105,19 +106,17 @@ __global__ void __launch_bounds__(32 * kFewWarps<Room::D>)
 
 }  // namespace
 
-void variate_attention(const Extent& batch, const float* qkv, void* out, bool bf16,
-                       std::int32_t heads, std::int32_t d, const Stream& s) {
+void variate_attention(const Extent& batch, const float* qkv, const View& out, std::int32_t heads,
+                       std::int32_t d, const Stream& s) {
   with_room(d, [&](auto room) {
     using Room = decltype(room);
     constexpr int kWarps = kFewWarps<Room::D>;
     const dim3 grid(ceil_div(std::int64_t{batch.rows} * heads, kWarps));
-    if (bf16) {
-      launch(attend_variates<Room, __nv_bfloat16>, grid, dim3(32 * kWarps), 0, s, batch.live, qkv,
-             static_cast<__nv_bfloat16*>(out), heads, d, padded_bf16(heads * d));
-    } else {
-      launch(attend_variates<Room, float>, grid, dim3(32 * kWarps), 0, s, batch.live, qkv,
-             static_cast<float*>(out), heads, d, heads * d);
-    }
+    with_type(out, [&](auto* to) {
+      using T = std::remove_pointer_t<decltype(to)>;
+      launch(attend_variates<Room, T>, grid, dim3(32 * kWarps), 0, s, batch.live, qkv, to, heads, d,
+             static_cast<std::int32_t>(out.stride()));
+    });
   });
 }
 

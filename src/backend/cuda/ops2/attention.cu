@@ -12,6 +12,7 @@
 #include "backend/cuda/ops2/calls.cuh"
 #include "backend/cuda/ops2/heads.cuh"
 #include "backend/cuda/ops2/ops2.h"
+#include "backend/cuda/runtime/typed.h"
 #include "backend/cuda/runtime/warp.cuh"
 #include "toto/error.hpp"
 
@@ -130,8 +131,8 @@ __global__ void norm_heads(const LiveCall* call, HeadShape shape, HeadGains gain
 }
 
 /// The same, and rotates queries in place, and keys on their way to the cache, with their values.
-__global__ void prepare_heads(const LiveCall* call, HeadShape shape, HeadGains gains, Rotary rotary,
-                              float* qkv, float* keys, float* values) {
+__global__ void prepare_heads(const LiveCall* call, HeadShape shape, HeadGains gains,
+                              RotaryTables rotary, float* qkv, float* keys, float* values) {
   begin_kernel();
   const auto row = static_cast<std::int32_t>(blockIdx.x);
   if (row >= call->rows) return;
@@ -166,7 +167,7 @@ struct Seen {
   const std::uint8_t* hidden;  // of the first key; patches of the forecast are not
   std::uint8_t own;
   bool masked;
-  __device__ Seen(const CallSlice& s, const SeriesArrays& a, std::int32_t variate, std::int32_t key)
+  __device__ Seen(const CallSlice& s, const DeviceArrays& a, std::int32_t variate, std::int32_t key)
       : hidden(a.hidden + first_patch_of(s, variate) + s.first_slot),
         own(hidden[key]),
         masked(s.time_mask) {}
@@ -175,7 +176,7 @@ struct Seen {
 
 /// Over the cache: queries have been prepared in place.
 template <int kOwn, typename T>
-__global__ void attend_time(const LiveCall* all, const LiveCall* wanted, SeriesArrays a,
+__global__ void attend_time(const LiveCall* all, const LiveCall* wanted, DeviceArrays a,
                             HeadShape shape, const float* qkv, const float* keys,
                             const float* values, T* out, std::int32_t pitch) {
   begin_kernel();
@@ -213,8 +214,8 @@ __host__ __device__ constexpr std::int64_t lane_floats(const HeadShape& shape, s
 /// shared memory, those of calls before from the cache, then a query at a time for each warp.
 template <int kOwn, typename T>
 __global__ void __launch_bounds__(32 * kWarps)
-    attend_lane(const LiveCall* all, const LiveCall* wanted, SeriesArrays a, HeadShape shape,
-                HeadGains gains, Rotary rotary, const float* qkv, float* keys, float* values,
+    attend_lane(const LiveCall* all, const LiveCall* wanted, DeviceArrays a, HeadShape shape,
+                HeadGains gains, RotaryTables rotary, const float* qkv, float* keys, float* values,
                 bool keep, T* out, std::int32_t pitch) {
   extern __shared__ float4 shared[];
   begin_kernel();
@@ -283,7 +284,7 @@ __global__ void __launch_bounds__(32 * kWarps)
 }
 
 template <int kOwn, typename T>
-__global__ void attend_variates(const LiveCall* call, SeriesArrays a, HeadShape shape,
+__global__ void attend_variates(const LiveCall* call, DeviceArrays a, HeadShape shape,
                                 const float* qkv, T* out, std::int32_t pitch) {
   begin_kernel();
   const Work work(shape);
@@ -308,20 +309,14 @@ __global__ void attend_variates(const LiveCall* call, SeriesArrays a, HeadShape 
   write(sums, out, shape, work.row, work.head, pitch);
 }
 
-/// Calls run(channels of a lane, type of outputs).
+/// Calls run(channels of a lane, pointer to outputs).
 template <typename Run>
-void with_shape(const HeadShape& shape, bool bf16, const Run& run) {
-  const auto typed = [&](auto own) {
-    if (bf16) {
-      run(own, __nv_bfloat16{});
-    } else {
-      run(own, float{});
-    }
-  };
+void with_shape(const HeadShape& shape, const View& out, const Run& run) {
+  const auto with_channels = [&](auto own) { with_type(out, [&](auto* to) { run(own, to); }); };
   if (shape.v <= 64) {
-    typed(std::integral_constant<int, 2>{});
+    with_channels(std::integral_constant<int, 2>{});
   } else if (shape.v <= kMaxHead2 && shape.qk <= kMaxHead2) {
-    typed(std::integral_constant<int, kChannels>{});
+    with_channels(std::integral_constant<int, kChannels>{});
   } else {
     throw Error(ExitStatus::usage, "unsupported_model",
                 "the cuda backend has no heads of more than 512 channels", {}, "use --device cpu");
@@ -342,40 +337,40 @@ unsigned head_threads(const HeadShape& shape) {
 
 void time_attention2(const Call& all, const Call& wanted, const SeriesArrays& a,
                      const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary, float* qkv,
-                     const KvCache& kv, bool keep, void* out, bool bf16, const Stream& s) {
-  const std::int32_t pitch = bf16 ? padded_bf16(shape.attended()) : shape.attended();
-  auto* const keys = static_cast<float*>(kv.keys);
-  auto* const values = static_cast<float*>(kv.values);
+                     const KvCache& kv, bool keep, const View& out, const Stream& s) {
+  const auto pitch = static_cast<std::int32_t>(out.stride());
+  float* const keys = typed<float>(kv.keys);
+  float* const values = typed<float>(kv.values);
   const HeadGains gains(norm);
   const auto bytes = static_cast<std::size_t>(lane_floats(shape, wanted.keys)) * sizeof(float);
-  with_shape(shape, bf16, [&](auto own, auto type) {
-    using T = decltype(type);
+  with_shape(shape, out, [&](auto own, auto* to) {
+    using T = std::remove_pointer_t<decltype(to)>;
     if (bytes <= static_cast<std::size_t>(s.shared_bytes)) {
       allow_shared_memory<attend_lane<own(), T>>(bytes);
       const dim3 grid(static_cast<unsigned>(wanted.lanes), static_cast<unsigned>(shape.groups));
-      launch(attend_lane<own(), T>, grid, dim3(32 * kWarps), bytes, s, all.live, wanted.live, a,
-             shape, gains, rotary, qkv, keys, values, keep, static_cast<T*>(out), pitch);
+      launch(attend_lane<own(), T>, grid, dim3(32 * kWarps), bytes, s, all.live, wanted.live,
+             DeviceArrays(a), shape, gains, tables_of(rotary), qkv, keys, values, keep, to, pitch);
       return;
     }
     launch(prepare_heads, dim3(static_cast<unsigned>(all.rows)), dim3(head_threads(shape)), 0, s,
-           all.live, shape, gains, rotary, qkv, keys, values);
+           all.live, shape, gains, tables_of(rotary), qkv, keys, values);
     launch(attend_time<own(), T>, dim3(blocks(wanted, shape)), dim3(32 * kWarps),
-           query_bytes(shape), s, all.live, wanted.live, a, shape, qkv, keys, values,
-           static_cast<T*>(out), pitch);
+           query_bytes(shape), s, all.live, wanted.live, DeviceArrays(a), shape, qkv, keys, values,
+           to, pitch);
   });
 }
 
 void variate_attention2(const Call& call, const SeriesArrays& a, const HeadShape& shape,
-                        const HeadNorm& norm, float* qkv, void* out, bool bf16, const Stream& s) {
-  const std::int32_t pitch = bf16 ? padded_bf16(shape.attended()) : shape.attended();
-  if (norm.query != nullptr) {
+                        const HeadNorm& norm, float* qkv, const View& out, const Stream& s) {
+  const auto pitch = static_cast<std::int32_t>(out.stride());
+  if (norm.query) {
     launch(norm_heads, dim3(static_cast<unsigned>(call.rows)), dim3(head_threads(shape)), 0, s,
            call.live, shape, HeadGains(norm), qkv);
   }
-  with_shape(shape, bf16, [&](auto own, auto type) {
-    using T = decltype(type);
+  with_shape(shape, out, [&](auto own, auto* to) {
+    using T = std::remove_pointer_t<decltype(to)>;
     launch(attend_variates<own(), T>, dim3(blocks(call, shape)), dim3(32 * kWarps),
-           query_bytes(shape), s, call.live, a, shape, qkv, static_cast<T*>(out), pitch);
+           query_bytes(shape), s, call.live, DeviceArrays(a), shape, qkv, to, pitch);
   });
 }
 

@@ -14,6 +14,7 @@
 #include "backend/cuda/ops2/calls.cuh"
 #include "backend/cuda/ops2/heads.cuh"
 #include "backend/cuda/ops2/ops2.h"
+#include "backend/cuda/runtime/typed.h"
 
 namespace toto::cuda {
 namespace {
@@ -33,10 +34,10 @@ constexpr int kKeys = 32;        // at a time
 struct Attention {
   const LiveCall* all;
   const LiveCall* wanted;
-  SeriesArrays arrays;
+  DeviceArrays arrays;
   HeadShape shape;
   HeadGains gains;
-  Rotary rotary;
+  RotaryTables rotary;
   const float* qkv;
   float* keys;  // the cache
   float* values;
@@ -425,19 +426,20 @@ __global__ void __launch_bounds__(32 * kWarps) attend_cache_tensor(Attention a) 
 
 bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& arrays,
                        const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
-                       const float* qkv, const KvCache& kv, bool keep, void* out, const Stream& s) {
+                       const float* qkv, const KvCache& kv, bool keep, const View& out,
+                       const Stream& s) {
   if (shape.qk != kWidth || shape.v != kWidth) return false;
   const Attention a{all.live,
                     wanted.live,
-                    arrays,
+                    DeviceArrays(arrays),
                     shape,
                     HeadGains(norm),
-                    rotary,
+                    tables_of(rotary),
                     qkv,
-                    static_cast<float*>(kv.keys),
-                    static_cast<float*>(kv.values),
+                    typed<float>(kv.keys),
+                    typed<float>(kv.values),
                     keep,
-                    static_cast<__nv_bfloat16*>(out)};
+                    typed<__nv_bfloat16>(out)};
   const dim3 block(32 * kWarps);
   const auto lanes = static_cast<unsigned>(wanted.lanes);
   const auto groups = static_cast<unsigned>(shape.groups);

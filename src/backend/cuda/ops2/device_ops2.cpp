@@ -4,75 +4,82 @@
 
 #include "backend/cuda/ops2/ops2.h"
 #include "backend/cuda/runtime/device_backend.h"
+#include "backend/expected_views2.h"
 #include "backend/operation.h"
 
 namespace toto::cuda {
 
-namespace {
-
-const DeviceMatrix& matrix_of(const Matrix& w) {
-  return *static_cast<const DeviceMatrix*>(w.weights);
-}
-
-}  // namespace
-
 /// With bfloat16 weights the input MLP is bfloat16 too: its results are rounded to that anyway.
-bool DeviceOps2::exact_inputs(std::int32_t width) const { return !bf16_ || width % 8 != 0; }
+bool DeviceOps2::exact_inputs(std::int32_t width) const { return !types_.narrow || width % 8 != 0; }
 
-void DeviceOps2::inputs(const Call& call, const SeriesArrays& a, bool first, const Matrix& next,
-                        void* z) const {
+void DeviceOps2::inputs(const Call& call, const SeriesArrays& a, bool first, const View& z) const {
   const OperationSpan span(Operation::inputs);
-  inputs2(call, a, first, z, matrix_of(next).bf16, stream_);
+  expected2::inputs(types_, call, a, z);
+  inputs2(call, a, first, z, stream_);
 }
 
-void DeviceOps2::quantiles(const Call& call, const SeriesArrays& a, const void* raw,
-                           void* y) const {
+void DeviceOps2::quantiles(const Call& call, const SeriesArrays& a, const ConstView& raw,
+                           const View& y) const {
   const OperationSpan span(Operation::quantiles);
+  expected2::quantiles(types_, call, a, raw);
+  expected2::quantiles(types_, call, a, y);
   quantiles2(call, a, floats(raw), floats(y), stream_);
 }
 
-void DeviceOps2::knot_results(const Call& call, const SeriesArrays& a, const void* quantiles,
+void DeviceOps2::knot_results(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
                               const KnotOutputs& to) const {
   const OperationSpan span(Operation::knot_results);
+  expected2::quantiles(types_, call, a, quantiles);
   knot_results2(call, a, floats(quantiles), to, stream_);
 }
 
-void DeviceOps2::feed_back(const Call& call, const void* quantiles, const SeriesArrays& a) const {
+void DeviceOps2::feed_back(const Call& call, const ConstView& quantiles,
+                           const SeriesArrays& a) const {
   const OperationSpan span(Operation::feed_back);
+  expected2::quantiles(types_, call, a, quantiles);
   feed_back2(call, a, floats(quantiles), stream_);
 }
 
-void DeviceOps2::linear_silu(const Matrix& w, const void* x, void* y, Rows rows) const {
+void DeviceOps2::linear_silu(const Matrix& w, const ConstView& x, const View& y) const {
   const OperationSpan span(Operation::linear_silu);
-  if (matrix_of(w).bf16) {
-    ProductArgs args = product_of(w, x, y, rows, Epilogue::store);
+  const ElementType type = backend_.operand_type(w);
+  expected2::linear_silu(type, w, x, y);
+  if (type == ElementType::bf16) {
+    ProductArgs args = product_of(w, x, y, Epilogue::store);
     args.silu = true;
     product_bf16(args, stream_);
     return;
   }
-  backend_.linear(w, x, y, rows, Epilogue::store);
-  silu2(floats(y), rows, w.out, stream_);
+  backend_.linear(w, x, y, Epilogue::store);
+  silu2(floats(y), x.rows, w.out, stream_);
 }
 
-void DeviceOps2::rms_norm(const void* x, void* y, Rows rows, const Matrix& next,
-                          double epsilon) const {
+void DeviceOps2::rms_norm(const ConstView& x, const View& y, double epsilon) const {
   const OperationSpan span(Operation::rms_norm);
-  rms_norm2(floats(x), y, matrix_of(next).bf16, rows, next.in, epsilon, stream_);
+  expected2::rms_norm(types_, x, y);
+  rms_norm2(floats(x), y, x.rows, epsilon, stream_);
 }
 
-bool DeviceOps2::norm_linear(const void* x, double epsilon, void* normed, const Matrix& w, void* y,
-                             Rows rows, Epilogue epilogue) const {
-  if (!matrix_of(w).bf16 || w.in % 4 != 0 || w.in < 8) return false;
+bool DeviceOps2::norm_linear(const ConstView& x, double epsilon, const View& scratch,
+                             const Matrix& w, const View& y, Epilogue epilogue) const {
+  const ElementType type = backend_.operand_type(w);
+  if (type != ElementType::bf16 || w.in % 4 != 0 || w.in < 8) return false;
   const OperationSpan span(Operation::norm_linear);
-  ProductArgs args = product_of(w, x, y, rows, epilogue);
+  const bool gated = epilogue == Epilogue::gated;
+  expect("norm_linear: x", x, types_.element, 0, w.in);
+  expect("norm_linear: scratch", scratch, types_.element, x.rows.count, w.in);
+  expect("norm_linear: y", y, gated ? type : types_.element, x.rows.count,
+         gated ? w.out / 2 : w.out);
+  ProductArgs args = product_of(w, x, y, epilogue);
   args.norm = true;
   args.epsilon = static_cast<float>(epsilon);
   if (some_rows_bf16(args, stream_)) return true;
   args.norm = false;
   // The rows take half of the scratch memory.
-  float* const inverse = floats(normed) + std::int64_t{rows.count} * ((padded_bf16(w.in) + 1) / 2);
-  raw_rows2(floats(x), normed, inverse, rows, w.in, epsilon, stream_);
-  args.x = normed;
+  const View rows = scratch.as(type, x.rows, w.in);
+  float* const inverse = floats(scratch) + rows.bytes() / static_cast<std::int64_t>(sizeof(float));
+  raw_rows2(floats(x), rows, inverse, x.rows, epsilon, stream_);
+  args.x = rows.data;
   args.scale = inverse;
   product_bf16(args, stream_);
   return true;
@@ -80,25 +87,29 @@ bool DeviceOps2::norm_linear(const void* x, double epsilon, void* normed, const 
 
 void DeviceOps2::time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
                                 const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
-                                void* qkv, const KvCache& kv, bool keep, void* out) const {
+                                const View& qkv, const KvCache& kv, bool keep,
+                                const View& out) const {
   const OperationSpan span(Operation::time_attention);
-  if (bf16_ &&
+  expected2::time_attention(types_, all, wanted, shape, norm, rotary, qkv, kv, out);
+  if (out.type == ElementType::bf16 &&
       tensor_attention2(all, wanted, a, shape, norm, rotary, floats(qkv), kv, keep, out, stream_)) {
     return;
   }
-  time_attention2(all, wanted, a, shape, norm, rotary, floats(qkv), kv, keep, out, bf16_, stream_);
+  time_attention2(all, wanted, a, shape, norm, rotary, floats(qkv), kv, keep, out, stream_);
 }
 
 void DeviceOps2::variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,
-                                   const HeadNorm& norm, void* qkv, void* out) const {
+                                   const HeadNorm& norm, const View& qkv, const View& out) const {
   const OperationSpan span(Operation::variate_attention);
-  variate_attention2(call, a, shape, norm, floats(qkv), out, bf16_, stream_);
+  expected2::variate_attention(types_, call, shape, norm, qkv, out);
+  variate_attention2(call, a, shape, norm, floats(qkv), out, stream_);
 }
 
-void DeviceOps2::gather(const Call& all, const Call& wanted, const void* x, void* y,
-                        std::int32_t dim) const {
+void DeviceOps2::gather(const Call& all, const Call& wanted, const ConstView& x,
+                        const View& y) const {
   const OperationSpan span(Operation::gather);
-  gather2(all, wanted, floats(x), floats(y), dim, stream_);
+  expected2::gather(types_, all, wanted, x, y);
+  gather2(all, wanted, floats(x), floats(y), x.width, stream_);
 }
 
 }  // namespace toto::cuda

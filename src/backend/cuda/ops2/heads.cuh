@@ -2,6 +2,7 @@
 // Heads of queries and keys before attention: norm (spec B7.1) and rotation (spec B7.4). By a warp.
 #pragma once
 
+#include "backend/cuda/ops/rotary_tables.h"
 #include "backend/cuda/runtime/warp.cuh"
 #include "backend/ops2.h"
 
@@ -13,8 +14,8 @@ struct HeadGains {
   const float* key;
   float epsilon;
   explicit HeadGains(const HeadNorm& norm)
-      : query(static_cast<const float*>(norm.query)),
-        key(static_cast<const float*>(norm.key)),
+      : query(typed<float>(norm.query)),
+        key(typed<float>(norm.key)),
         epsilon(static_cast<float>(norm.epsilon)) {}
 };
 
@@ -36,13 +37,13 @@ struct TokenRotation {
   const float* factor;  // nullptr: there is none
   std::int32_t pairs;
 
-  __device__ TokenRotation(const Rotary& rotary, const CallSlice& s, std::int64_t patch,
+  __device__ TokenRotation(const RotaryTables& rotary, const CallSlice& s, std::int64_t patch,
                            std::int32_t qk)
-      : cosine(static_cast<const float*>(rotary.cosine) + patch * (qk / 4)),
-        sine(static_cast<const float*>(rotary.sine) + patch * (qk / 4)),
-        factor(rotary.factor == nullptr ? nullptr
-                                        : static_cast<const float*>(rotary.factor) +
-                                              (patch - s.centre + rotary.positions) * (qk / 4)),
+      : cosine(rotary.cosine + patch * (qk / 4)),
+        sine(rotary.sine + patch * (qk / 4)),
+        factor(rotary.factor == nullptr
+                   ? nullptr
+                   : rotary.factor + (patch - s.centre + rotary.positions) * (qk / 4)),
         pairs(qk / 4) {}
 
   /// Rotates the first half of a head, in place or to elsewhere; of a key the factors are inverted.

@@ -11,10 +11,28 @@ namespace toto::cuda {
 /// Heads may be this wide: a lane of a warp keeps a 32nd of one.
 inline constexpr std::int32_t kMaxHead2 = 512;
 
+/// SeriesArrays as kernels take them.
+struct DeviceArrays {
+  std::int32_t patch;
+  float* values;
+  std::uint8_t* mask;
+  std::uint8_t* hidden;
+  std::int32_t* groups;
+  float *loc, *scale, *bounds;
+  explicit DeviceArrays(const SeriesArrays& a)
+      : patch(a.patch),
+        values(typed<float>(a.values)),
+        mask(a.mask),
+        hidden(a.hidden),
+        groups(a.groups),
+        loc(typed<float>(a.loc)),
+        scale(typed<float>(a.scale)),
+        bounds(typed<float>(a.bounds)) {}
+};
+
 // series.cu
-/// z in bfloat16 if `bf16`, then in rows of padded_bf16(2P).
-void inputs2(const Call& call, const SeriesArrays& a, bool first, void* z, bool bf16,
-             const Stream& s);
+/// z in float32 or bfloat16.
+void inputs2(const Call& call, const SeriesArrays& a, bool first, const View& z, const Stream& s);
 void quantiles2(const Call& call, const SeriesArrays& a, const float* raw, float* y,
                 const Stream& s);
 void knot_results2(const Call& call, const SeriesArrays& a, const float* quantiles,
@@ -23,13 +41,12 @@ void feed_back2(const Call& call, const SeriesArrays& a, const float* quantiles,
 
 // tokens.cu
 void silu2(float* y, Rows rows, std::int32_t width, const Stream& s);
-/// y in bfloat16 if `bf16`, then in rows of padded_bf16(dim).
-void rms_norm2(const float* x, void* y, bool bf16, Rows rows, std::int32_t dim, double epsilon,
-               const Stream& s);
+/// y in float32 or bfloat16.
+void rms_norm2(const float* x, const View& y, Rows rows, double epsilon, const Stream& s);
 /// What a product of normed rows takes (row_squares.cuh): the rows themselves in bfloat16, and the
-/// inverse roots [rows], by which what it gives is multiplied (ProductArgs::scale). dim: a multiple
-/// of four.
-void raw_rows2(const float* x, void* y, float* inverse, Rows rows, std::int32_t dim, double epsilon,
+/// inverse roots [rows], by which what it gives is multiplied (ProductArgs::scale). The width is a
+/// multiple of four.
+void raw_rows2(const float* x, const View& y, float* inverse, Rows rows, double epsilon,
                const Stream& s);
 void gather2(const Call& all, const Call& wanted, const float* x, float* y, std::int32_t dim,
              const Stream& s);
@@ -37,14 +54,15 @@ void gather2(const Call& all, const Call& wanted, const float* x, float* y, std:
 // attention.cu; out as y of rms_norm2
 void time_attention2(const Call& all, const Call& wanted, const SeriesArrays& a,
                      const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary, float* qkv,
-                     const KvCache& kv, bool keep, void* out, bool bf16, const Stream& s);
+                     const KvCache& kv, bool keep, const View& out, const Stream& s);
 void variate_attention2(const Call& call, const SeriesArrays& a, const HeadShape& shape,
-                        const HeadNorm& norm, float* qkv, void* out, bool bf16, const Stream& s);
+                        const HeadNorm& norm, float* qkv, const View& out, const Stream& s);
 
 // attention_tensor.cu; bfloat16 outputs
 /// The same on tensor cores. false: nothing was done, heads are not 64 wide.
 bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& a,
                        const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
-                       const float* qkv, const KvCache& kv, bool keep, void* out, const Stream& s);
+                       const float* qkv, const KvCache& kv, bool keep, const View& out,
+                       const Stream& s);
 
 }  // namespace toto::cuda

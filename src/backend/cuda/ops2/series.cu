@@ -7,6 +7,7 @@
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/ops2/calls.cuh"
 #include "backend/cuda/ops2/ops2.h"
+#include "backend/cuda/runtime/typed.h"
 #include "backend/cuda/runtime/warp.cuh"
 #include "backend/knot_steps.h"
 
@@ -21,9 +22,8 @@ constexpr float kMinScale = 1e-6F;
 struct PatchOf {
   const float* values;
   const std::uint8_t* mask;
-  __device__ PatchOf(const SeriesArrays& a, std::int64_t patch)
-      : values(static_cast<const float*>(a.values) + patch * a.patch),
-        mask(a.mask + patch * a.patch) {}
+  __device__ PatchOf(const DeviceArrays& a, std::int64_t patch)
+      : values(a.values + patch * a.patch), mask(a.mask + patch * a.patch) {}
 };
 
 /// What all threads of lower number have, and after it in `total` what all have: by a fixed tree.
@@ -53,9 +53,9 @@ __device__ double exclusive_sum(double own, double& total) {
 
 /// Statistics of the patches of a lane, by a thread block, a thread for each patch: counts and sums
 /// of the patches before come from a scan, within a patch steps are taken in order (spec B5).
-__device__ void form_statistics(const CallSlice& s, const SeriesArrays& a, std::int64_t first) {
-  auto* const loc = static_cast<float*>(a.loc) + first;
-  auto* const scale = static_cast<float*>(a.scale) + first;
+__device__ void form_statistics(const CallSlice& s, const DeviceArrays& a, std::int64_t first) {
+  auto* const loc = a.loc + first;
+  auto* const scale = a.scale + first;
   double counts = 0;  // of the patches before these
   double sums = 0;
   double squares = 0;
@@ -96,7 +96,7 @@ __device__ void form_statistics(const CallSlice& s, const SeriesArrays& a, std::
 
 /// Patches with fewer than `least` observations up to their end take the statistics of the first
 /// `least` observations of the lane; in float32, as the reference does. By one thread.
-__device__ void fall_back(const CallSlice& s, const SeriesArrays& a, std::int64_t first) {
+__device__ void fall_back(const CallSlice& s, const DeviceArrays& a, std::int64_t first) {
   const std::int32_t least = s.fallback;
   const PatchOf at(a, first);
   const std::int64_t steps = std::int64_t{s.patches} * a.patch;
@@ -121,13 +121,13 @@ __device__ void fall_back(const CallSlice& s, const SeriesArrays& a, std::int64_
     const std::uint8_t* const mask = at.mask + std::int64_t{p} * a.patch;
     for (std::int32_t i = 0; i < a.patch; ++i) seen += mask[i] != 0 ? 1 : 0;
     if (seen >= least) return;
-    static_cast<float*>(a.loc)[first + p] = loc;
-    static_cast<float*>(a.scale)[first + p] = scale;
+    a.loc[first + p] = loc;
+    a.scale[first + p] = scale;
   }
 }
 
 /// Bounds of the cap (spec B8.3), by a warp.
-__device__ void form_bounds(const CallSlice& s, const SeriesArrays& a, std::int64_t first,
+__device__ void form_bounds(const CallSlice& s, const DeviceArrays& a, std::int64_t first,
                             float* bounds) {
   float low = INFINITY;
   float high = -INFINITY;
@@ -145,20 +145,18 @@ __device__ void form_bounds(const CallSlice& s, const SeriesArrays& a, std::int6
     if (low > high) low = high = 0;
   }
   if (threadIdx.x % 32 != 0) return;
-  const float reach =
-      capped ? static_cast<float>(s.cap) * static_cast<const float*>(a.scale)[first + s.context - 1]
-             : 0;
+  const float reach = capped ? static_cast<float>(s.cap) * a.scale[first + s.context - 1] : 0;
   bounds[0] = capped ? low - reach : -INFINITY;
   bounds[1] = capped ? high + reach : INFINITY;
 }
 
 /// z of one token, by a warp: [pitch], zero beyond 2P.
 template <typename T>
-__device__ void embed(const CallSlice& s, const SeriesArrays& a, std::int64_t patch_at, bool refed,
+__device__ void embed(const CallSlice& s, const DeviceArrays& a, std::int64_t patch_at, bool refed,
                       T* z, std::int32_t pitch) {
   const PatchOf patch(a, patch_at);
-  const float loc = static_cast<const float*>(a.loc)[patch_at];
-  const float scale = static_cast<const float*>(a.scale)[patch_at];
+  const float loc = a.loc[patch_at];
+  const float scale = a.scale[patch_at];
   const std::int32_t lane = threadIdx.x % 32;
   for (std::int32_t i = lane; i < a.patch; i += 32) {
     const bool observed = patch.mask[i] != 0;
@@ -171,7 +169,7 @@ __device__ void embed(const CallSlice& s, const SeriesArrays& a, std::int64_t pa
 /// A thread block for each lane.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    form_inputs(const LiveCall* call, SeriesArrays a, bool bounds, T* z, std::int32_t pitch) {
+    form_inputs(const LiveCall* call, DeviceArrays a, bool bounds, T* z, std::int32_t pitch) {
   begin_kernel();
   const auto index = static_cast<std::int32_t>(blockIdx.x);
   if (index >= call->lanes) return;
@@ -186,8 +184,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   const auto warp = static_cast<std::int32_t>(threadIdx.x) / 32;
   if (bounds && warp == 0) {
-    form_bounds(s, a, first,
-                static_cast<float*>(a.bounds) + std::int64_t{2} * (s.lane + lane.variate));
+    form_bounds(s, a, first, a.bounds + std::int64_t{2} * (s.lane + lane.variate));
   }
   const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens;
   for (std::int32_t t = warp; t < s.tokens; t += kThreads / 32) {
@@ -213,17 +210,16 @@ __device__ void sort_knots(float (&v)[kQuantiles]) {
 
 /// A warp for each token: quantiles [9][P] of the patch after it. A lane takes each 32nd step. What
 /// is infinite becomes the lowest or highest finite value of its level in the patch.
-__global__ void quantiles(const LiveCall* call, SeriesArrays a, const float* raw, float* y) {
+__global__ void quantiles(const LiveCall* call, DeviceArrays a, const float* raw, float* y) {
   begin_kernel();
   const auto row =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
   if (row >= call->rows) return;
   const Token t = token_of(*call, row);
   const std::int64_t p = first_patch_of(t.s, t.variate) + t.patch() + 1;
-  const float loc = static_cast<const float*>(a.loc)[p];
-  const float scale = static_cast<const float*>(a.scale)[p];
-  const float* const bounds =
-      static_cast<const float*>(a.bounds) + std::int64_t{2} * (t.s.lane + t.variate);
+  const float loc = a.loc[p];
+  const float scale = a.scale[p];
+  const float* const bounds = a.bounds + std::int64_t{2} * (t.s.lane + t.variate);
   const float lowest = bounds[0];
   const float highest = bounds[1];
   const std::int64_t at = std::int64_t{row} * kQuantiles * a.patch;
@@ -285,14 +281,14 @@ struct StepOf {
   std::int32_t step;
   bool there;
 
-  __device__ StepOf(const Token& t, const SeriesArrays& a, const float* quantiles, std::int64_t row,
+  __device__ StepOf(const Token& t, const DeviceArrays& a, const float* quantiles, std::int64_t row,
                     std::int32_t i) {
     const std::int32_t p = t.patch() + 1;
     step = (p - t.s.context) * a.patch + i;
     there = step < t.s.horizon;
     const std::int64_t at = first_patch_of(t.s, t.variate) + p;
-    loc = static_cast<double>(static_cast<const float*>(a.loc)[at]);
-    scale = static_cast<double>(static_cast<const float*>(a.scale)[at]);
+    loc = static_cast<double>(a.loc[at]);
+    scale = static_cast<double>(a.scale[at]);
 #pragma unroll
     for (int q = 0; q < kQuantiles; ++q) {
       knots[q] = static_cast<double>(quantiles[(row * kQuantiles + q) * a.patch + i]);
@@ -301,7 +297,7 @@ struct StepOf {
 };
 
 /// A warp for each token.
-__global__ void knot_statistics(const LiveCall* call, SeriesArrays a, const float* quantiles,
+__global__ void knot_statistics(const LiveCall* call, DeviceArrays a, const float* quantiles,
                                 KnotOutputs to) {
   begin_kernel();
   const auto row =
@@ -317,7 +313,7 @@ __global__ void knot_statistics(const LiveCall* call, SeriesArrays a, const floa
 }
 
 /// A thread block for each token and step, a thread for each trajectory.
-__global__ void knot_draws(const LiveCall* call, SeriesArrays a, const float* quantiles,
+__global__ void knot_draws(const LiveCall* call, DeviceArrays a, const float* quantiles,
                            KnotOutputs to) {
   begin_kernel();
   const auto row = static_cast<std::int32_t>(blockIdx.x);
@@ -334,7 +330,7 @@ __global__ void knot_draws(const LiveCall* call, SeriesArrays a, const float* qu
 }
 
 /// A warp for each token: the median of targets becomes what was observed.
-__global__ void feed_back(const LiveCall* call, SeriesArrays a, const float* quantiles) {
+__global__ void feed_back(const LiveCall* call, DeviceArrays a, const float* quantiles) {
   begin_kernel();
   const auto row =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
@@ -345,7 +341,7 @@ __global__ void feed_back(const LiveCall* call, SeriesArrays a, const float* qua
   const float* const median =
       quantiles + (std::int64_t{row} * kQuantiles + kQuantiles / 2) * a.patch;
   for (std::int32_t i = threadIdx.x % 32; i < a.patch; i += 32) {
-    static_cast<float*>(a.values)[to + i] = median[i];
+    a.values[to + i] = median[i];
     a.mask[to + i] = 1;
   }
 }
@@ -355,37 +351,34 @@ constexpr unsigned kRowThreads = 32 * kWarps;
 
 }  // namespace
 
-void inputs2(const Call& call, const SeriesArrays& a, bool first, void* z, bool bf16,
-             const Stream& s) {
-  const dim3 grid(static_cast<unsigned>(call.lanes));
-  const std::int32_t width = 2 * a.patch;
-  if (bf16) {
-    launch(form_inputs<__nv_bfloat16>, grid, dim3(kThreads), 0, s, call.live, a, first,
-           static_cast<__nv_bfloat16*>(z), padded_bf16(width));
-  } else {
-    launch(form_inputs<float>, grid, dim3(kThreads), 0, s, call.live, a, first,
-           static_cast<float*>(z), width);
-  }
+void inputs2(const Call& call, const SeriesArrays& a, bool first, const View& z, const Stream& s) {
+  with_type(z, [&](auto* to) {
+    using T = std::remove_pointer_t<decltype(to)>;
+    launch(form_inputs<T>, dim3(static_cast<unsigned>(call.lanes)), dim3(kThreads), 0, s, call.live,
+           DeviceArrays(a), first, to, static_cast<std::int32_t>(z.stride()));
+  });
 }
 
 void quantiles2(const Call& call, const SeriesArrays& a, const float* raw, float* y,
                 const Stream& s) {
-  launch(quantiles, rows_grid(call), dim3(kRowThreads), 0, s, call.live, a, raw, y);
+  launch(quantiles, rows_grid(call), dim3(kRowThreads), 0, s, call.live, DeviceArrays(a), raw, y);
 }
 
 void knot_results2(const Call& call, const SeriesArrays& a, const float* quantiles,
                    const KnotOutputs& to, const Stream& s) {
   if (to.exact != nullptr || to.parameters != nullptr) {
-    launch(knot_statistics, rows_grid(call), dim3(kRowThreads), 0, s, call.live, a, quantiles, to);
+    launch(knot_statistics, rows_grid(call), dim3(kRowThreads), 0, s, call.live, DeviceArrays(a),
+           quantiles, to);
   }
   if (to.kept != nullptr) {
     const dim3 grid(static_cast<unsigned>(call.rows), static_cast<unsigned>(a.patch));
-    launch(knot_draws, grid, dim3(128), 0, s, call.live, a, quantiles, to);
+    launch(knot_draws, grid, dim3(128), 0, s, call.live, DeviceArrays(a), quantiles, to);
   }
 }
 
 void feed_back2(const Call& call, const SeriesArrays& a, const float* quantiles, const Stream& s) {
-  launch(feed_back, rows_grid(call), dim3(kRowThreads), 0, s, call.live, a, quantiles);
+  launch(feed_back, rows_grid(call), dim3(kRowThreads), 0, s, call.live, DeviceArrays(a),
+         quantiles);
 }
 
 }  // namespace toto::cuda

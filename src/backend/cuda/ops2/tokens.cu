@@ -4,6 +4,7 @@
 #include "backend/cuda/ops2/calls.cuh"
 #include "backend/cuda/ops2/ops2.h"
 #include "backend/cuda/ops2/row_squares.cuh"
+#include "backend/cuda/runtime/typed.h"
 #include "backend/cuda/runtime/warp.cuh"
 
 namespace toto::cuda {
@@ -92,23 +93,18 @@ void silu2(float* y, Rows rows, std::int32_t width, const Stream& s) {
          width);
 }
 
-void rms_norm2(const float* x, void* y, bool bf16, Rows rows, std::int32_t dim, double epsilon,
-               const Stream& s) {
-  const dim3 grid(ceil_div(rows.count, kWarps));
-  const dim3 block(32 * kWarps);
-  const auto e = static_cast<float>(epsilon);
-  if (bf16) {
-    launch(norm_rows<__nv_bfloat16>, grid, block, 0, s, x, static_cast<__nv_bfloat16*>(y), rows,
-           dim, padded_bf16(dim), e);
-  } else {
-    launch(norm_rows<float>, grid, block, 0, s, x, static_cast<float*>(y), rows, dim, dim, e);
-  }
+void rms_norm2(const float* x, const View& y, Rows rows, double epsilon, const Stream& s) {
+  with_type(y, [&](auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    launch(norm_rows<T>, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x, out, rows,
+           y.width, static_cast<std::int32_t>(y.stride()), static_cast<float>(epsilon));
+  });
 }
 
-void raw_rows2(const float* x, void* y, float* inverse, Rows rows, std::int32_t dim, double epsilon,
+void raw_rows2(const float* x, const View& y, float* inverse, Rows rows, double epsilon,
                const Stream& s) {
   launch(raw_rows, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x,
-         static_cast<__nv_bfloat16*>(y), inverse, rows, dim, padded_bf16(dim),
+         typed<__nv_bfloat16>(y), inverse, rows, y.width, static_cast<std::int32_t>(y.stride()),
          static_cast<float>(epsilon));
 }
 

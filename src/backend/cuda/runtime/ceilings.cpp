@@ -100,16 +100,19 @@ constexpr std::array kProducts = {Product{6144, 768, Epilogue::gated},
 /// Activations of the backend.
 class Activations {
  public:
-  Activations(Backend& backend, std::size_t count)
-      : backend_(backend), memory_(backend.allocate(count * backend.element_size())) {}
-  ~Activations() { backend_.release(memory_); }
+  Activations(Backend& backend, std::int32_t rows, std::int32_t width)
+      : backend_(backend),
+        view_{backend.allocate(static_cast<std::size_t>(rows) * static_cast<std::size_t>(width) *
+                               backend.element_size()),
+              backend.element_type(), width, rows} {}
+  ~Activations() { backend_.release(view_.data); }
   Activations(const Activations&) = delete;
   Activations& operator=(const Activations&) = delete;
-  [[nodiscard]] void* at() const { return memory_; }
+  [[nodiscard]] const View& get() const { return view_; }
 
  private:
   Backend& backend_;
-  void* memory_;
+  View view_;
 };
 
 /// Uniform in [-1, 1), the same in every run: how much a device draws, and so how fast it is,
@@ -134,23 +137,28 @@ Work products(Backend& backend, const Product& p) {
   auto weights = std::make_unique<float[]>(cells(p.out, p.in));
   randomise({weights.get(), cells(p.out, p.in)}, 1);
   const Matrix matrix = backend.upload_matrix(std::move(weights), p.out, p.in, {}, p.use);
-  const Activations normed(backend, cells(kRows, p.in));  // in the type that products read
-  const Activations y(backend, cells(kRows, p.out));
+  const bool gated = p.use == Epilogue::gated;
+  const ElementType operands = backend.operand_type(matrix);
+  const Activations room(backend, kRows, p.in);
+  const Activations room_y(backend, kRows, p.out);
+  const View normed = room.get().as(operands, kRows, p.in);
+  const View y =
+      room_y.get().as(gated ? operands : backend.element_type(), kRows, gated ? p.out / 2 : p.out);
   {
     std::vector<float> values(cells(kRows, p.in));
     randomise(values, 2);
-    const Activations x(backend, values.size());
-    const Activations gain(backend, static_cast<std::size_t>(p.in));
-    backend.upload(std::span<const float>(values), x.at());
+    const Activations x(backend, kRows, p.in);
+    const Activations gain(backend, 1, p.in);
+    backend.upload(std::span<const float>(values), x.get());
     backend.upload(std::span<const float>(std::vector<float>(static_cast<std::size_t>(p.in), 1.0F)),
-                   gain.at());
-    backend.rms_norm(x.at(), gain.at(), normed.at(), kRows, p.in);
+                   gain.get());
+    backend.rms_norm(x.get(), gain.get(), normed);
   }
-  backend.linear(matrix, normed.at(), y.at(), kRows, p.use);
+  backend.linear(matrix, normed, y, p.use);
   capture.begin();
   try {
     for (int i = 0; i < kRepeats; ++i) {
-      backend.linear(matrix, normed.at(), y.at(), kRows, p.use);
+      backend.linear(matrix, normed, y, p.use);
     }
   } catch (...) {
     capture.abandon();

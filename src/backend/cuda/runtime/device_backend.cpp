@@ -13,6 +13,7 @@
 #include "backend/cuda/gemm/tensor_map.h"
 #include "backend/cuda/runtime/device_failure.h"
 #include "backend/cuda/runtime/profiler_ranges.h"
+#include "backend/expected_views.h"
 #include "toto/error.hpp"
 
 namespace toto::cuda {
@@ -127,36 +128,39 @@ void DeviceBackend::wait() const {
 }
 
 // Copies from memory that is not pinned are staged before these return.
-void DeviceBackend::upload(std::span<const float> from, void* to) const {
+void DeviceBackend::upload(std::span<const float> from, const View& to) const {
+  expected::activations(*this, "upload: to", to, from.size());
   if (from.empty()) return;
   const OnDevice on(*this);
-  check(cudaMemcpyAsync(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream_.stream),
+  check(cudaMemcpyAsync(to.data, from.data(), from.size_bytes(), cudaMemcpyHostToDevice,
+                        stream_.stream),
         "upload");
 }
 
-void DeviceBackend::upload(std::span<const double> from, void* to) const {
+void DeviceBackend::upload(std::span<const double> from, const View& to) const {
   const std::vector<float> narrow(from.begin(), from.end());
   upload(std::span<const float>(narrow), to);
 }
 
-void DeviceBackend::upload_bytes(std::span<const std::uint8_t> from, void* to) const {
+void DeviceBackend::upload_bytes(std::span<const std::uint8_t> from, std::uint8_t* to) const {
   if (from.empty()) return;
   const OnDevice on(*this);
   check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_.stream),
         "upload");
 }
 
-void DeviceBackend::download(const void* from, std::span<double> to) const {
+void DeviceBackend::download(const ConstView& from, std::span<double> to) const {
+  expected::activations(*this, "download: from", from, to.size());
   std::vector<float> narrow(to.size());
   const OnDevice on(*this);
-  check(cudaMemcpyAsync(narrow.data(), from, narrow.size() * sizeof(float), cudaMemcpyDeviceToHost,
-                        stream_.stream),
+  check(cudaMemcpyAsync(narrow.data(), from.data, narrow.size() * sizeof(float),
+                        cudaMemcpyDeviceToHost, stream_.stream),
         "download");
   wait();
   std::copy(narrow.begin(), narrow.end(), to.begin());
 }
 
-void DeviceBackend::download_bytes(const void* from, std::span<std::uint8_t> to) const {
+void DeviceBackend::download_bytes(const std::uint8_t* from, std::span<std::uint8_t> to) const {
   const OnDevice on(*this);
   check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_.stream),
         "download");

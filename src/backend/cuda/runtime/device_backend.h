@@ -22,14 +22,14 @@
 
 namespace toto::cuda {
 
-inline const float* floats(const void* p) { return static_cast<const float*>(p); }
-inline float* floats(void* p) { return static_cast<float*>(p); }
+inline const float* floats(const ConstView& v) { return typed<float>(v); }
+inline float* floats(const View& v) { return typed<float>(v); }
 
 /// What prepare_stack() makes.
 struct DeviceStack final : PreparedStack {
   std::unique_ptr<FusedForward> fused;
   Matrix embed;
-  const void* labels = nullptr;
+  ConstView labels;
   Matrix after;
   EarlyWords words;  // of what comes after the layers
 };
@@ -40,7 +40,10 @@ class DeviceBackend final : public Backend, public GraphCapture {
   ~DeviceBackend() override;
 
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
-  [[nodiscard]] std::size_t element_size() const override { return sizeof(float); }
+  [[nodiscard]] ElementType element_type() const override { return ElementType::f32; }
+  [[nodiscard]] ElementType operand_type(const Matrix& w) const override {
+    return static_cast<const DeviceMatrix*>(w.weights)->bf16 ? ElementType::bf16 : ElementType::f32;
+  }
   [[nodiscard]] double weight_size() const override { return bf16() ? 2 : 4; }
   [[nodiscard]] std::string_view isa() const override { return architecture_; }
 
@@ -54,11 +57,11 @@ class DeviceBackend final : public Backend, public GraphCapture {
 
   [[nodiscard]] void* allocate(std::size_t bytes) override;
   void release(void* memory) noexcept override;
-  void upload(std::span<const double> from, void* to) const override;
-  void upload(std::span<const float> from, void* to) const override;
-  void upload_bytes(std::span<const std::uint8_t> from, void* to) const override;
-  void download(const void* from, std::span<double> to) const override;
-  void download_bytes(const void* from, std::span<std::uint8_t> to) const override;
+  void upload(std::span<const double> from, const View& to) const override;
+  void upload(std::span<const float> from, const View& to) const override;
+  void upload_bytes(std::span<const std::uint8_t> from, std::uint8_t* to) const override;
+  void download(const ConstView& from, std::span<double> to) const override;
+  void download_bytes(const std::uint8_t* from, std::span<std::uint8_t> to) const override;
   [[nodiscard]] GraphCapture* capture() override { return this; }
   [[nodiscard]] std::uint64_t device_bytes() const override;
   [[nodiscard]] std::uint64_t host_reads() const override {
@@ -74,50 +77,50 @@ class DeviceBackend final : public Backend, public GraphCapture {
 
   [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
 
-  void scale(const Batch& batch, const ScalerSpec& spec, const void* x, const std::uint8_t* mask,
-             ScalerState* state, const ScalerOutputs& to) const override;
+  void scale(const Batch& batch, const ScalerSpec& spec, const ConstView& x,
+             const std::uint8_t* mask, ScalerState* state, const ScalerOutputs& to) const override;
   void repeat_state(const Batch& source, const Batch& batch, const ScalerState* from,
                     ScalerState* to) const override;
-  void linear(const Matrix& w, const void* x, void* y, Rows rows, Epilogue epilogue) const override;
-  void rms_norm(const void* x, const void* scale, void* y, Rows rows,
-                std::int32_t dim) const override;
-  void norm_linear(const void* x, const void* gain, void* normed, const Matrix& w, void* y,
-                   Rows rows, Epilogue epilogue) const override;
+  void linear(const Matrix& w, const ConstView& x, const View& y, Epilogue epilogue) const override;
+  void rms_norm(const ConstView& x, const ConstView& gain, const View& y) const override;
+  void norm_linear(const ConstView& x, const ConstView& gain, const View& scratch, const Matrix& w,
+                   const View& y, Epilogue epilogue) const override;
   [[nodiscard]] const PreparedStack* prepare_stack(const StackWeights& weights) override;
   [[nodiscard]] bool stack(const PreparedStack& stack, const Batch& all, const Batch& last,
-                           const Rotary& rotary, std::span<const KvLayer> kv, const void* scaled,
-                           void* hidden, void* tokens, std::int32_t outs, void* y,
-                           EarlyResults& early) const override;
-  void set_labels(const Batch& batch, const void* labels, void* hidden,
-                  std::int32_t dim) const override;
-  void rotary_append(const Batch& batch, const Rotary& rotary, void* qkv, const KvLayer& kv,
-                     std::int32_t heads, std::int32_t head_dim) const override;
-  void time_attention(const Batch& batch, const void* qkv, const KvLayer& kv, void* out,
-                      std::int32_t heads, std::int32_t head_dim, bool last_only) const override;
-  void variate_attention(const Batch& batch, const void* qkv, void* out, std::int32_t heads,
-                         std::int32_t head_dim) const override;
-  void gather_last(const Batch& batch, const void* x, void* y, std::int32_t dim) const override;
-  void distribution(void* raw, Rows rows, std::int32_t components, bool mixture) const override;
+                           const Rotary& rotary, std::span<const KvLayer> kv,
+                           const ConstView& scaled, const View& hidden, const View& tokens,
+                           const View& y, EarlyResults& early) const override;
+  void set_labels(const Batch& batch, const ConstView& labels, const View& hidden) const override;
+  void rotary_append(const Batch& batch, const Rotary& rotary, const View& qkv, const KvLayer& kv,
+                     std::int32_t heads) const override;
+  void time_attention(const Batch& batch, const ConstView& qkv, const KvLayer& kv, const View& out,
+                      std::int32_t heads, bool last_only) const override;
+  void variate_attention(const Batch& batch, const ConstView& qkv, const View& out,
+                         std::int32_t heads) const override;
+  void gather_last(const Batch& batch, const ConstView& x, const View& y) const override;
+  void distribution(const View& raw, bool mixture) const override;
   void predict_mean(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    const void* params, const void* loc, const void* scale, void* y) const override;
+                    const ConstView& params, const ConstView& loc, const ConstView& scale,
+                    const View& y) const override;
   void predict_draw(const Batch& batch, const Batch* shared, const PatchShape& shape,
-                    const void* params, const void* loc, const void* scale, void* y) const override;
+                    const ConstView& params, const ConstView& loc, const ConstView& scale,
+                    const View& y) const override;
   void inject(const Batch& batch, const PatchShape& shape, const float* covariates,
-              void* y) const override;
+              const View& y) const override;
 
   [[nodiscard]] StatisticsLimits statistics_limits() const override {
     return {kMaxSamples, kMaxComponents};
   }
-  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const void* y,
+  void keep(const Batch& batch, const Batch& source, const PatchShape& shape, const ConstView& y,
             float* kept, const KeptShape& room) const override;
   void exact_statistics(const Batch& batch, const PatchShape& shape, const HeadResults& head,
-                        void* params, const void* loc, const void* scale, const Levels& levels,
-                        float* out) const override;
+                        const View& params, const ConstView& loc, const ConstView& scale,
+                        const Levels& levels, float* out) const override;
   void sample_statistics(const Batch& source, const float* kept, const KeptShape& room,
                          std::int32_t first, const Levels& levels, float* out) const override;
   void keep_parameters(const Batch& batch, const Batch& source, const PatchShape& shape,
-                       const void* params, const void* loc, const void* scale, float* out,
-                       std::int32_t horizon) const override;
+                       const ConstView& params, const ConstView& loc, const ConstView& scale,
+                       float* out, std::int32_t horizon) const override;
 
   [[nodiscard]] Staging allocate_staging(std::size_t bytes) override;
   void release_staging(const Staging& staging) noexcept override;
@@ -126,7 +129,7 @@ class DeviceBackend final : public Backend, public GraphCapture {
   void copy_out(const Staging& staging, std::size_t bytes) override;
   void copy_in_and_scale(const Staging& staging, std::size_t bytes, const Batch& batch,
                          const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
-                         void* scratch, ScalerState* state, const ScalerOutputs& to) override;
+                         const View& scratch, ScalerState* state, const ScalerOutputs& to) override;
   [[nodiscard]] std::byte* results(const Staging& staging, std::size_t bytes) const override;
   void synchronise() const override { wait(); }
 

@@ -19,26 +19,31 @@ const PreparedStack* DeviceBackend::prepare_stack(const StackWeights& weights) {
 }
 
 bool DeviceBackend::stack(const PreparedStack& stack, const Batch& all, const Batch& last,
-                          const Rotary& rotary, std::span<const KvLayer> kv, const void* scaled,
-                          void* hidden, void* tokens, std::int32_t outs, void* y,
-                          EarlyResults& early) const {
+                          const Rotary& rotary, std::span<const KvLayer> kv,
+                          const ConstView& scaled, const View& hidden, const View& tokens,
+                          const View& y, EarlyResults& early) const {
   const auto& prepared = static_cast<const DeviceStack&>(stack);
   const FusedForward& fused = *prepared.fused;
   if (all.rows > fused.max_rows()) return false;
   const OperationSpan span(Operation::stack);
+  const std::int32_t width = prepared.embed.out;
+  expect("stack: scaled", scaled, ElementType::f32, all.rows, prepared.embed.in);
+  expect("stack: hidden", hidden, ElementType::f32, all.rows, width);
+  expect("stack: tokens", tokens, ElementType::f32, all.lanes, width);
+  expect("stack: y", y, ElementType::f32, all.lanes, y.width);
   if (!fused.embeds()) {
-    linear(prepared.embed, scaled, hidden, all.all_rows(), Epilogue::store);
-    if (prepared.labels != nullptr) set_labels(all, prepared.labels, hidden, prepared.embed.out);
+    linear(prepared.embed, scaled.shaped(all.all_rows(), scaled.width), hidden, Epilogue::store);
+    if (prepared.labels) set_labels(all, prepared.labels, hidden);
   }
   const LiveBatch* const rows = extent(all).live;
-  fused.run({rows, extent(last).live, all.rows, rotary, kv,
-             floats(fused.embeds() ? scaled : hidden), floats(tokens), outs, floats(y)},
+  fused.run({rows, extent(last).live, all.rows, tables_of(rotary), kv,
+             fused.embeds() ? floats(scaled) : floats(hidden), floats(tokens), y.width, floats(y)},
             stream_);
   early = {y, prepared.words.first == nullptr ? nullptr : &stack, stream_.launches};
   if (!fused.multiplies_after()) {
     Matrix after = prepared.after;
-    after.out = outs;
-    linear(after, tokens, y, last.all_lanes(), Epilogue::store);
+    after.out = y.width;
+    linear(after, tokens.shaped(last.all_lanes(), width), y, Epilogue::store);
   }
   return true;
 }

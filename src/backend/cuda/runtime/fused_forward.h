@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/gemm/stream.cuh"
+#include "backend/cuda/ops/rotary_tables.h"
 #include "backend/cuda/runtime/cuda_backend.h"
 #include "backend/cuda/runtime/early_words.h"
 
@@ -38,7 +39,7 @@ class FusedForward {
     const LiveBatch* all;
     const LiveBatch* last;
     std::int32_t most_rows;  // of `all`, for which there is room in x
-    Rotary rotary;
+    RotaryTables rotary;
     std::span<const KvLayer> kv;  // of the time layers
     const float* x;               // [rows][P] if embeds(), else [rows][D]
     float* tokens;                // [lanes][D], the last ones, if not multiplies_after()

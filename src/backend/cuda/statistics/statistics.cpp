@@ -4,23 +4,27 @@
 #include "backend/cuda/statistics/statistics.h"
 
 #include "backend/cuda/runtime/device_backend.h"
+#include "backend/expected_views.h"
 #include "backend/operation.h"
 
 namespace toto::cuda {
 
 void DeviceBackend::keep(const Batch& batch, const Batch& source, const PatchShape& shape,
-                         const void* y, float* kept, const KeptShape& room) const {
+                         const ConstView& y, float* kept, const KeptShape& room) const {
   const OperationSpan span(Operation::keep);
+  expected::predicted(*this, batch, shape, y);
   cuda::keep(extent(batch), extent(source).live, shape, floats(y), kept, room, stream_);
 }
 
 void DeviceBackend::exact_statistics(const Batch& batch, const PatchShape& shape,
-                                     const HeadResults& head, void* params, const void* loc,
-                                     const void* scale, const Levels& levels, float* out) const {
+                                     const HeadResults& head, const View& params,
+                                     const ConstView& loc, const ConstView& scale,
+                                     const Levels& levels, float* out) const {
   const OperationSpan span(Operation::exact_statistics);
+  expected::statistics(*this, batch, shape, params, loc, scale);
   const EarlyResults& early = head.early;
-  const bool follows =
-      early.by != nullptr && early.results == params && early.launches == stream_.launches;
+  const bool follows = early.by != nullptr && early.results.data == params.data &&
+                       early.launches == stream_.launches;
   cuda::exact_statistics(
       extent(batch), shape, head.output, floats(params), floats(loc), floats(scale), levels, out,
       follows ? static_cast<const DeviceStack*>(early.by)->words : EarlyWords(), stream_);
@@ -33,9 +37,11 @@ void DeviceBackend::sample_statistics(const Batch& source, const float* kept, co
 }
 
 void DeviceBackend::keep_parameters(const Batch& batch, const Batch& source,
-                                    const PatchShape& shape, const void* params, const void* loc,
-                                    const void* scale, float* out, std::int32_t horizon) const {
+                                    const PatchShape& shape, const ConstView& params,
+                                    const ConstView& loc, const ConstView& scale, float* out,
+                                    std::int32_t horizon) const {
   const OperationSpan span(Operation::keep_parameters);
+  expected::statistics(*this, batch, shape, params, loc, scale);
   cuda::keep_parameters(extent(batch), extent(source).live, shape, floats(params), floats(loc),
                         floats(scale), out, horizon, stream_);
 }

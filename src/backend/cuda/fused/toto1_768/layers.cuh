@@ -78,7 +78,7 @@ struct Arguments {
   std::int32_t most_rows;  // there is room for in x
   const LiveBatch* all;
   const LiveBatch* last;
-  Rotary rotary;
+  RotaryTables rotary;
   DeviceMatrix embed;  // the patch embedding; without weights it was carried out before
   const float* x;      // scaled values [rows][embed.in], or rows that are embedded [rows][768]
   float* y;            // the last tokens, where no product comes after them

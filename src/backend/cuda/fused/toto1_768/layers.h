@@ -28,7 +28,7 @@ class LayerStack final : public FusedForward {
  private:
   CudaWeights type_;
   Matrix embed_;
-  const void* labels_;
+  ConstView labels_;
   Matrix after_;
   std::vector<bool> space_;  // of each layer
   DeviceMemory layers_;

@@ -68,7 +68,8 @@ __device__ inline int own_head() { return block_now() % kHeads; }
 static_assert(kFewRows * kHeads <= kMinProcessors);
 
 /// Finds out how threads turn what they take first in time layers; by a warp.
-__device__ inline void prepare_turns(AttentionMemory& m, const Rotary& rotary, const Sight& sight) {
+__device__ inline void prepare_turns(AttentionMemory& m, const RotaryTables& rotary,
+                                     const Sight& sight) {
   for (int thread = static_cast<int>(threadIdx.x) % 32; thread < kTurning; thread += 32) {
     const int vector = thread / kQuadsOfHead;
     if (vector > sight.count) return;

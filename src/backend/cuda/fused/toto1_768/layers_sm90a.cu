@@ -271,8 +271,8 @@ LayerStack::LayerStack(const StackWeights& weights, CudaWeights type)
       all[i].maps[p] = describe(w);
       all[i].vectors.bias[p] = w.bias;
     }
-    all[i].vectors.norm[0] = static_cast<const float*>(stack[i].norm1);
-    all[i].vectors.norm[1] = static_cast<const float*>(stack[i].norm2);
+    all[i].vectors.norm[0] = typed<float>(stack[i].norm1);
+    all[i].vectors.norm[1] = typed<float>(stack[i].norm2);
     all[i].vectors.space = stack[i].space ? 1 : 0;
     space_.push_back(stack[i].space);
   }
@@ -298,7 +298,7 @@ std::int32_t LayerStack::max_rows() const { return kFewRows; }
 
 bool LayerStack::embeds() const {
   const auto& w = *static_cast<const DeviceMatrix*>(embed_.weights);
-  return labels_ == nullptr && w.operands == Operands::split && w.in <= layers::kMaxEmbedded;
+  return !labels_ && w.operands == Operands::split && w.in <= layers::kMaxEmbedded;
 }
 
 bool LayerStack::multiplies_after() const {
@@ -339,8 +339,8 @@ void LayerStack::run(const Call& call, const Stream& s) const {
   for (std::size_t i = 0; i < space_.size(); ++i) {
     if (space_[i]) continue;
     a.last_time = static_cast<std::int32_t>(i);
-    a.keys[i] = static_cast<float*>(kv->keys);
-    a.values[i] = static_cast<float*>(kv->values);
+    a.keys[i] = typed<float>(kv->keys);
+    a.values[i] = typed<float>(kv->values);
     ++kv;
   }
   switch (type_) {
