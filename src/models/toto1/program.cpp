@@ -57,7 +57,8 @@ std::int32_t Toto1Program::at_once(const MicroBatch& batch, const Limits& limits
   const std::int64_t kept = (share_ ? 0 : prefill) + batch.variates * batch.patches;
   const std::int64_t bytes =
       kept * net_.config().embed_dim * 2 * std::max(net_.time_layers(), 1) * element;
-  const std::int64_t fit = std::min(limits.rows / rows, limits.kv_bytes / bytes);
+  const std::int64_t fit =
+      std::min(limits.rows / rows, limits.kv_bytes / std::max<std::int64_t>(bytes, 1));
   return static_cast<std::int32_t>(
       std::clamp<std::int64_t>(fit, 1, std::max(batch.trajectories, 1)));
 }
