@@ -26,20 +26,22 @@ class Shape:
 
 SHAPES = [
     Shape("one", "brief", 4, 1, 0.11, 3, 2, few=0.45),
-    Shape("brief", "brief", 8, 1, 0.29, 2, 6, few=0.03),
+    Shape("brief", "brief", 8, 1, 0.25, 2, 6, few=0.03),
     Shape("short", "short", 16, 1, 0.15, 8, 12, few=0.03),
-    Shape("middle", "middle", 48, 1, 0.13, 16, 24),
-    Shape("long", "long", 160, 1, 0.23, 32, 48),
-    Shape("group", "group", 32, 4, 0.09, 12, 20),
+    Shape("middle", "middle", 48, 1, 0.16, 16, 24),
+    Shape("long", "long", 160, 1, 0.26, 32, 48),
+    Shape("group", "group", 32, 4, 0.07, 12, 20),
 ]
+RESAMPLED = 0.15  # of the rows are blocks of steps of longer series
 LEAST_TOKENS = 1920  # steps have a multiple of this many tokens, whatever their shape
 
 
 class Random:
-    """Draws on the device; `shift` is the number of steps by which rows begin late."""
+    """Draws on the device; `shift` is the number of steps by which rows begin late, `rate` how many
+    steps of a longer series become one."""
 
     def __init__(self, generator, device):
-        self.generator, self.device, self.shift = generator, device, 0
+        self.generator, self.device, self.shift, self.rate = generator, device, 0, 1
 
     def uniform(self, *shape):
         return torch.rand(*shape, generator=self.generator, device=self.device)
@@ -105,6 +107,18 @@ def cropped(r: Random, x, length):
     return x.gather(-1, index.expand(-1, x.shape[1], -1))
 
 
+def resampled(r: Random, x, ring):
+    """The first rows become means, or single steps, of blocks of steps of longer series."""
+    rows, _, length = x.shape
+    rate = min(r.rate, ring.shape[1] // length)
+    count = int(RESAMPLED * rows)
+    if rate < 2 or not count:
+        return x
+    fine = cropped(r, ring.sample(count, r.generator), rate * length).unflatten(-1, (length, rate))
+    coarse = torch.where(r.chance(0.75, count, 1, 1), fine.mean(-1), fine[..., 0])
+    return torch.cat((coarse, x[count:]))
+
+
 def stuck(r: Random, x, hidden, patch):
     """Some rows repeat a value up to a hidden span: missing values that were filled by the last."""
     rows, _, t = x.shape
@@ -149,6 +163,7 @@ def draw(pool, shape: Shape, tokens, r: Random, patch=32) -> prepare.Prepared:
     length = shape.patches * patch
     x = cropped(r, x, length) if shape.kind == "brief" else x[..., :length]
     if shape.variates == 1:
+        x = resampled(r, x, pool.rings["long"])
         x = mixed(r, x, x.roll(1, 0))
     x = torch.where(r.chance(0.12, rows, shape.variates, 1), -x, x)
     x = censored(r, x)[..., : x.shape[-1] - r.shift]  # later: other steps share a patch

@@ -3,7 +3,7 @@
 
 import torch
 
-from toto_nano.curves import cycle
+from toto_nano.curves import cycle, trend
 from toto_nano.noise import convolve_ar1, relaxing, smooth, unit, white
 
 from .cycles import blocks, own_values, pairs
@@ -53,3 +53,11 @@ def exact(draw, n, t):
     phase = (draw.steps(t) + (draw.uniform(n, 0, 1) * period).floor()) % period
     y = unit(table.gather(1, phase.long().clamp(0, bins - 1)))
     return y + draw.normal(n, t) * draw.log_uniform(n, 0.004, 0.15)
+
+
+def carried(draw, n, t):
+    """Sharp cycles that swell, on a level that moves."""
+    y = exact(draw, n, t)
+    slow = smooth(draw, n, t, draw.log_uniform(n, 100, 2.0 * t)) * draw.uniform(n, 0, 0.5)
+    y = y * torch.exp(torch.where(draw.chance(n, 0.4), slow, 0))
+    return y + trend(draw, n, t) * draw.log_uniform(n, 0.05, 3)

@@ -202,12 +202,20 @@ def bias_of(mask, dtype):
     return whole.view(rows // k, 1, k * n, k * n)
 
 
-def over_time(q, k, v, mask):
+def fused(q, k, v, mask):
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1 / q.shape[-1])
+
+
+def written_out(q, k, v, mask):
+    logits = (q @ k.mT).float() / q.shape[-1] + mask
+    return logits.softmax(-1).to(v.dtype) @ v
+
+
+def over_time(q, k, v, mask, attend=fused):
     """(T, heads, width) of sequences of N tokens; mask (T/N, 1, N, N), added to the logits."""
     n = mask.shape[-1]
     q, k, v = (t.unflatten(0, (-1, n)).transpose(1, 2) for t in (q, k, v))
-    y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1 / q.shape[-1])
-    return y.transpose(1, 2).flatten(0, 1).flatten(1)
+    return attend(q, k, v, mask).transpose(1, 2).flatten(0, 1).flatten(1)
 
 
 def over_variates(q, k, v, mask):
@@ -228,18 +236,20 @@ class Parts:
         use = (lambda f: torch.compile(f, dynamic=False)) if compiled else (lambda f: f)
         self.enter, self.turn, self.leave = use(enter), use(turn), use(leave)
         self.embed, self.read = use(residual_mlp), use(read)
+        self.written_out = use(written_out)
+        self.attend = {}  # by the length of a sequence, where another way was found faster
 
 
-def residual_mlp(x, w1, b1, w2, b2, ws, bs, power, dtype=torch.float32):
+def residual_mlp(x, w1, b1, w2, b2, ws, bs, power, dtype=torch.float32, first=torch.float32):
     """Two ways, one through a hidden layer; the last products over fan-in to this power."""
-    inner = F.silu(product(x, w1, b1, torch.float32)) * SILU_GAIN
+    inner = F.silu(product(x, w1, b1, first).float()) * SILU_GAIN
     far, near = float(w2.shape[1]) ** -power, float(ws.shape[1]) ** -power
     deep = F.linear(inner.to(dtype), (w2 * far).to(dtype), (b2 * far).to(dtype)).float()
     return (deep + F.linear(x, ws * near, bs * near)) * math.sqrt(0.5)
 
 
 def read(x, eps, dtype, *weights):
-    return residual_mlp(rms(x, eps), *weights, 1.0, dtype)
+    return residual_mlp(rms(x, eps), *weights, 1.0, dtype, dtype)
 
 
 class Toto2(nn.Module):
@@ -264,7 +274,7 @@ class Toto2(nn.Module):
             if layer.variate:
                 y = over_variates(q, k, value, variate_mask)
             else:
-                y = over_time(q, k, value, bias)
+                y = over_time(q, k, value, bias, parts.attend.get(bias.shape[-1], fused))
             if i + 1 == len(self.layers):
                 return parts.leave(x, y, *layer.leaving(), c.norm_eps, dtype)
             x, q, k, value = parts.turn(

@@ -12,8 +12,9 @@ PARTS = {"in_proj.weight": 3, "fc1.weight": 2}  # matrices that are several in o
 class Muon:
     """Matrices of one shape are orthogonalised together."""
 
-    def __init__(self, named, weight_decay):
+    def __init__(self, named, weight_decay, compiled=False):
         self.weight_decay, self.groups = weight_decay, {}
+        self.orthogonalised = torch.compile(orthogonalised, dynamic=False) if compiled else orthogonalised
         for name, p in named:
             parts = next((k for end, k in PARTS.items() if name.endswith(end)), 1)
             shape = (p.shape[0] // parts, p.shape[1])
@@ -33,7 +34,7 @@ class Muon:
             g = g.lerp(m, MOMENTUM)
             # The effective matrix is W / sqrt(columns): so is its update.
             size = lr * max(1, rows / columns) ** 0.5 * columns**0.5
-            update = orthogonalised(g.bfloat16() if amp else g).float()
+            update = self.orthogonalised(g.bfloat16() if amp else g).float()
             parts = list(update.flatten(0, 1).split([p.shape[0] for p in group]))
             torch._foreach_mul_(group, 1 - lr * self.weight_decay)
             torch._foreach_add_(group, parts, alpha=-size)

@@ -6,7 +6,7 @@ import torch
 from toto_nano import curves, synthetic
 from toto_nano.noise import Draw, by_kind, unit
 
-from . import business, cycles, events, growth, loads, quotes
+from . import business, calendars, cycles, events, graphs, growth, loads, quotes
 
 POINTS = 655360  # of one chunk
 LENGTHS = {"brief": 288, "long": 5120, "middle": 1536, "short": 512, "group": 1024}
@@ -18,7 +18,7 @@ COMMON = {
     growth.integrated: 5, events.rare_demand: 4, events.dense_counts: 3, events.counters: 1.5,
     events.bounded: 3, events.telemetry: 3.5, events.jumps: 2.5, events.plain_walk: 3.5,
     events.flat_noise: 1, business.momentum: 4, business.compounding: 3, business.arma: 2,
-    loads.loads: 7, loads.exact: 6, quotes.multifractal: 1.5,
+    loads.loads: 5, loads.exact: 11, loads.carried: 4, quotes.multifractal: 1.5, calendars.days: 9, calendars.meters: 9,
 }  # fmt: skip
 RECURSIVE = {growth.smoothing: 14}  # slow for long series: a step at a time
 
@@ -27,9 +27,11 @@ BRIEF = {  # up to a few hundred steps: what companies and offices count
     growth.growing: 7, growth.lines: 9, growth.integrated: 5, growth.stepping: 3, growth.outliers: 2,
     curves.curve: 14, cycles.noisy: 4, cycles.clean: 3, events.rare_demand: 3, events.dense_counts: 3,
     events.bounded: 2, events.jumps: 1.5, events.plain_walk: 5, events.flat_noise: 1.5,
+    calendars.days: 4,
 }  # fmt: skip
-SURPRISES = 0.3  # of the brief ones change in some way that nothing foretold
-PRICES = 0.06  # as an exchange reports them: nothing clipped, rounded or lost
+SURPRISES = 0.45  # of the brief ones change in some way that nothing foretold
+PRICES = 0.03  # as an exchange reports them: nothing clipped, rounded or lost
+ASSETS = 0.05  # those that rise by a little
 
 
 def accidents(draw, y, share=0.6):
@@ -67,6 +69,7 @@ def finished(draw, y):
     if len(rows):
         y[rows] = (unit(y[rows]) * draw.log_uniform(len(rows), 1, 50)).round()
     y = synthetic.at_random(draw, y, PRICES, lambda draw, rows: quotes.quotes(draw, *rows.shape))
+    y = synthetic.at_random(draw, y, ASSETS, lambda draw, rows: quotes.assets(draw, *rows.shape))
     return y.nan_to_num(0, 0, 0)
 
 
@@ -86,6 +89,10 @@ def chunk(seed: int, kind: str, points: int = POINTS, device="cpu"):
     t = LENGTHS[kind]
     if kind == "group":
         b = max(1, points // (VARIATES * t))
-        y = synthetic.related(draw, b, VARIATES, t, mixture, (0.3, 0.25)).view(b * VARIATES, t)
+        half = b // 2
+        parts = [synthetic.related(draw, b - half, VARIATES, t, mixture, (0.3, 0.25))]
+        if half:
+            parts.append(graphs.caused(draw, half, VARIATES, t, mixture))
+        y = torch.cat(parts).view(b * VARIATES, t)
         return in_small_range(draw, y).view(b, VARIATES, t)
     return in_small_range(draw, mixture(draw, max(1, points // t), t))

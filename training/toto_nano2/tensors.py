@@ -42,14 +42,19 @@ def read(path: pathlib.Path) -> dict:
     return out
 
 
-def save_checkpoint(folder: pathlib.Path, config: Config, state: dict, dtype) -> None:
-    """A folder in the format of Toto 2.0; the branch weights stay float32, as they are exact."""
-    folder.mkdir(parents=True, exist_ok=True)
+def save_weights(path: pathlib.Path, config: Config, state: dict, dtype) -> None:
+    """The weights under the published names; those of the branches stay float32, as they are exact."""
     tensors = {
         name: t.float() if name.endswith("_tau") else t.to(dtype)
         for name, t in published(state, config).items()
     }
-    write(folder / "model.safetensors", tensors)
+    write(path, tensors)
+
+
+def save_checkpoint(folder: pathlib.Path, config: Config, state: dict, dtype) -> None:
+    """A folder in the format of Toto 2.0."""
+    folder.mkdir(parents=True, exist_ok=True)
+    save_weights(folder / "model.safetensors", config, state, dtype)
     (folder / "config.json").write_text(json.dumps(config.to_json(), indent=2, sort_keys=True))
 
 

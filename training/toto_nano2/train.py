@@ -22,10 +22,12 @@ from toto_nano.train import append_csv
 
 from . import optimizer, tensors
 from .batches import LEAST_TOKENS, SHAPES, Random, draw
-from .model import Config, Parts, Toto2, read
+from .model import Config, Parts, Toto2, bias_of, fused, read
 from .pool import Pool
 
 LEVELS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+STEP = 2.5  # loss over the nine levels of noise whose mean step is one
+NEAR = (1.4, 12), (1.0, 8), (0.7, 12)  # weights of the steps of a patch, where rows are short
 LARGEST_FILE = 15_000_000  # bytes of one file of a state
 
 
@@ -39,6 +41,10 @@ def read_and_judge(x, target, counts, eps, dtype, *weights):
     level = torch.tensor(LEVELS, device=x.device)
     pinball = torch.maximum(level * off, (level - 1) * off).sum(-1)
     return (pinball * counts).sum(-1) / counts.shape[-1]
+
+
+def nearness(patch, device):
+    return torch.cat([torch.full((count,), weight, device=device) for weight, count in NEAR])[:patch]
 
 
 def pad_last(x):
@@ -55,19 +61,23 @@ class Losses:
         """Loss (B V, N) of every token and the share of its patch that counts."""
         x = model.stream(p.inputs, p.time_mask, p.variate_mask, dtype, self.parts)
         counts = pad_last(p.counts).to(torch.float32)
+        if p.inputs.shape[2] <= 8:  # figures that are forecast for months or quarters, not for days
+            counts = counts * nearness(counts.shape[-1], counts.device)
         loss = self.judge(x, pad_last(p.target), counts, model.config.norm_eps, dtype, *model.head.weights())
         n = p.inputs.shape[2]
         return loss.view(-1, n), counts.mean(-1).view(-1, n)
 
 
-def weighted(loss, share, evenness):
-    """Mean over tokens. Quiet series count for more than their small errors would: a row is
-    divided by its own mean loss to the power `evenness`, if it is long enough to tell."""
+def weighted(loss, share, evenness, rough):
+    """Mean over tokens. Quiet series count for more than their small errors would, as they do in a
+    geometric mean over series: a row is divided, to the power `evenness`, by its own mean loss, or
+    where it is too short to tell by the size of its steps, `rough`."""
     amount = share.sum(-1)
-    mean = loss.detach().sum(-1) / amount.clamp(min=0.1)
-    weight = (mean.clamp(max=5) + 0.02) ** -evenness
+    mean = (loss.detach().sum(-1) / amount.clamp(min=0.1)).clamp(max=5)
+    short = torch.maximum(STEP * rough.clamp(max=2), 0.2 * mean) + 0.01
+    weight = torch.where(amount >= 10, mean + 0.02, short) ** -evenness
     typical = (weight * amount).sum() / amount.sum().clamp(min=1)
-    weight = torch.where(amount >= 10, weight / typical, 1.0).clamp(0.2, 5)
+    weight = (weight / typical).clamp(0.1, 8)
     return (loss * weight[:, None]).sum() / share.sum().clamp(min=1)
 
 
@@ -83,7 +93,7 @@ class Run:
         self.model = Toto2(Config(**recipe["model"])).to(device)
         self.slow = copy.deepcopy(self.model).requires_grad_(False)
         hidden, rest = optimizer.split(self.model)
-        self.muon = optimizer.Muon(hidden, recipe["weight_decay"])
+        self.muon = optimizer.Muon(hidden, recipe["weight_decay"], compiled)
         self.adam = optimizer.Adam(rest)
         self.amp = recipe["bfloat16"]
         self.losses = Losses(compiled)
@@ -93,7 +103,7 @@ class Run:
         r = self.recipe
         dtype = torch.bfloat16 if self.amp else torch.float32
         loss, share = self.losses.tokens(self.model, prepared, dtype)
-        total = weighted(loss, share, r["evenness"])
+        total = weighted(loss, share, r["evenness"], prepared.rough.flatten())
         total.backward()
         params = list(self.model.parameters())
         for p in params:  # a batch of single variates leaves out what joins them
@@ -117,10 +127,15 @@ class Run:
             torch._foreach_lerp_(list(self.slow.parameters()), params, 1 - keep)
         return (loss.detach().sum() / share.sum().clamp(min=1)), norm
 
-    def save(self, folder, info):
-        """Files of less than LARGEST_FILE bytes each; the averaged model also as a checkpoint."""
+    def save(self, folder, info, light=False):
+        """Files of less than LARGEST_FILE bytes each; the averaged model also as a checkpoint.
+        `light`: no state to go on from, but the last weights in last.safetensors."""
         folder.mkdir(parents=True, exist_ok=True)
         kept = torch.bfloat16 if self.recipe["bfloat16"] else torch.float32
+        tensors.save_checkpoint(folder, self.slow.config, self.slow.state_dict(), kept)
+        if light:
+            tensors.save_weights(folder / "last.safetensors", self.slow.config, self.model.state_dict(), kept)
+            return
         state = {f"model.{k}": v for k, v in self.model.state_dict().items()}
         state |= {f"muon.{k}": v for k, v in self.muon.state().items()}
         state |= {f"adam.{k}": v for k, v in self.adam.state().items()}
@@ -135,7 +150,6 @@ class Run:
             parts[-1][name] = t
         for i, part in enumerate(parts):
             tensors.write(folder / f"state{i}.safetensors", part)
-        tensors.save_checkpoint(folder, self.slow.config, self.slow.state_dict(), kept)
         info = {"step": self.step, "elapsed": self.elapsed, "adam_count": self.adam.count, **info}
         (folder / "state.json").write_text(json.dumps(info))
 
@@ -198,11 +212,92 @@ def pools(recipe, device, first_chunk, workers):
     chunk = 65536 if small else 655360
     training = Pool(recipe["seed"] * 10**9 + first_chunk, points, device, chunk)
     judged = Pool(10**15, 8e5 if small else 2e7, device, chunk)
-    while not judged.ready():
-        judged.fill_here()
     if workers:
         training.start(workers)
+    while not judged.ready():
+        judged.fill_here()
     return training, judged
+
+
+class Feed:
+    """Batches for the steps; those of several steps of a shape are drawn at once."""
+
+    def __init__(self, pool, r, recipe, patch):
+        self.pool, self.r, self.patch, self.order = pool, r, patch, torch.Generator()
+        self.tokens = recipe["tokens_per_step"] // LEAST_TOKENS * LEAST_TOKENS
+        self.together = recipe.get("together", 1)
+        self.share = torch.tensor([s.weight for s in SHAPES])
+        self.waiting = {s.name: [] for s in SHAPES}
+
+    def next(self):
+        shape = SHAPES[int(torch.multinomial(self.share, 1, generator=self.order))]
+        waiting = self.waiting[shape.name]
+        if not waiting:
+            self.r.shift = int(torch.randint(32, (1,), generator=self.order)) % self.patch
+            self.r.rate = int(torch.randint(2, 21, (1,), generator=self.order))
+            many = draw(self.pool, shape, self.tokens * self.together, self.r, self.patch)
+            waiting += many.parts(self.together)
+        return waiting.pop()
+
+
+def cudnn(q, k, v, mask):
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.CUDNN_ATTENTION):
+        return fused(q, k, v, mask)
+
+
+def choose_attention(parts, config, tokens):
+    """The fastest of three ways for each length of sequence, by the clock; what errs is left out."""
+    said = {}
+    for shape in SHAPES:
+        n = shape.patches
+        rows = tokens // n
+        mask = torch.ones(rows, 1, n, n, dtype=torch.bool, device="cuda").tril()
+        bias = bias_of(mask, torch.bfloat16)
+        if bias.shape[-1] in said:
+            continue
+        size = (bias.shape[0], bias.shape[-1], config.num_heads, config.head_dim)
+        qkv = [torch.randn(size, device="cuda", dtype=torch.bfloat16).transpose(1, 2).requires_grad_() for _ in range(3)]
+        times, first = {}, None
+        for way in (fused, parts.written_out, cudnn):
+            try:
+                for i in range(8):
+                    if i == 3:
+                        torch.cuda.synchronize()
+                        began = time.monotonic()
+                    y = way(*qkv, bias)
+                    grads = torch.autograd.grad(y, qkv, y.detach())
+                torch.cuda.synchronize()
+                seconds = (time.monotonic() - began) / 5
+                found = torch.cat([t[:64].float().flatten() for t in (y, *grads)])
+                first = found if first is None else first
+                if (found - first).abs().max() < 0.05 * first.abs().max():
+                    times[way] = seconds
+            except Exception as e:  # whatever a kernel refuses
+                print(f"attention: {e!r}"[:300], flush=True)
+        best = min(times, key=times.get)
+        parts.attend[bias.shape[-1]] = best
+        names = {fused: "fused", cudnn: "cudnn"}
+        said[bias.shape[-1]] = {names.get(w, "written out"): round(1e3 * s, 3) for w, s in times.items()}
+    return said
+
+
+def profiled(run, feed, steps, device):
+    """Where the time of some steps goes, by kernel. They train nothing: their rate is zero."""
+    from torch.profiler import ProfilerActivity, profile
+
+    kinds = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (device == "cuda")
+    for _ in range(3):
+        run.train_on(feed.next(), 0.0)
+    with profile(activities=kinds) as found:
+        begin = time.monotonic()
+        for _ in range(steps):
+            run.train_on(feed.next(), 0.0)
+        if device == "cuda":
+            torch.cuda.synchronize()
+        wall = time.monotonic() - begin
+    key = "self_cuda_time_total" if device == "cuda" else "self_cpu_time_total"
+    table = found.key_averages().table(sort_by=key, row_limit=60, max_name_column_width=90)
+    return f"{steps} steps, {1e3 * wall / steps:.2f} ms each\n{table}\n"
 
 
 def warm_up(run, batch):
@@ -218,7 +313,7 @@ def warm_up(run, batch):
 
 
 def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resume=None,
-          compiled=False, workers=0, save_every=60.0, weights=None):
+          compiled=False, workers=0, save_every=60.0, weights=None, light=False, profile=0):
     """Returns the averaged model; writes the state, a checkpoint and curve.csv to `out`."""
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -234,9 +329,7 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
     generator = torch.Generator(device)
     generator.manual_seed(recipe["seed"] + run.step)
     r = Random(generator, torch.device(device))
-    order = torch.Generator()
     tokens = recipe["tokens_per_step"] // LEAST_TOKENS * LEAST_TOKENS
-    share = torch.tensor([s.weight for s in SHAPES])
     if workers:
         pool.begin_on_device(recipe["device_points"])
         pool.wait()
@@ -245,8 +338,15 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
     if workers:
         print(f"series after {time.monotonic() - began:.1f} s", flush=True)
     if compiled:
+        if device == "cuda":
+            print(f"attention: {choose_attention(run.losses.parts, run.model.config, tokens)}", flush=True)
         warm_up(run, lambda s: draw(pool, s, tokens, r))
         print(f"compiled after {time.monotonic() - began:.1f} s", flush=True)
+    feed = Feed(pool, r, recipe, run.model.config.patch_size)
+    if profile:
+        feed.order.manual_seed(0)
+        (out / "profile.txt").write_text(profiled(run, feed, profile, device))
+        print(f"profiled after {time.monotonic() - began:.1f} s", flush=True)
     clock = Clock(run, steps, seconds, total, began)
     said = saved = time.monotonic()
     recent, last_step, last_chunks = [], run.step, 0
@@ -257,10 +357,8 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
         else:
             while pool.chunks < run.step // recipe["reuse"]:
                 pool.fill_here()
-        order.manual_seed(recipe["seed"] * 10**6 + run.step)
-        shape = SHAPES[int(torch.multinomial(share, 1, generator=order))]
-        r.shift = int(torch.randint(32, (1,), generator=order)) % run.model.config.patch_size
-        prepared = draw(pool, shape, tokens, r, run.model.config.patch_size)
+        feed.order.manual_seed(recipe["seed"] * 10**6 + run.step)
+        prepared = feed.next()
         rate = recipe.get("peak", 1.0) * schedule(clock.progress(), recipe["warmup"], recipe["decay"])
         recent.append(torch.stack(run.train_on(prepared, rate)))
         if run.step % 32 == 0 and device != "cpu":
@@ -279,10 +377,10 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
             print(" ".join(f"{k} {v:.5g}" for k, v in row.items()), flush=True)
             recent, said, last_step, last_chunks = [], time.monotonic(), run.step, pool.points
         if now - saved > save_every:
-            run.save(out, info())
+            run.save(out, info(), light)
             saved = time.monotonic()
     clock.tick()
-    run.save(out, info())
+    run.save(out, info(), light)
     pool.stop()
     return run.slow
 
@@ -299,6 +397,8 @@ def main():
     parser.add_argument("--weights", type=pathlib.Path, help="checkpoint to begin from")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--workers", type=int, default=0, help="processes that make series")
+    parser.add_argument("--light", action="store_true", help="keep no state to go on from")
+    parser.add_argument("--profile", type=int, default=0, help="steps to profile before the run")
     parser.add_argument("--save-every", type=float, default=60, help="seconds")
     args = parser.parse_args()
     if (args.steps is None) == (args.seconds is None):
@@ -306,7 +406,8 @@ def main():
     torch.set_float32_matmul_precision("high")
     recipe = json.loads(args.recipe.read_text())
     train(recipe, args.out, args.device, args.steps, args.seconds, args.total or args.seconds,
-          args.resume, args.compile, args.workers, args.save_every, args.weights)
+          args.resume, args.compile, args.workers, args.save_every, args.weights,
+          args.light, args.profile)
 
 
 if __name__ == "__main__":
