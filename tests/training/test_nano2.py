@@ -223,6 +223,19 @@ def test_values_before_a_span_may_be_stuck():
     assert torch.equal(last[:, 0], last[:, 1]) and torch.equal(flat[..., 64:], x[..., 64:])
 
 
+def test_few_values_are_forecast_whatever_is_missing():
+    r = batches.Random(torch.Generator().manual_seed(1), CPU)
+    whole = torch.randn(2000, 1, 128)
+    lost = whole.masked_fill(torch.rand(whole.shape) < 0.3, torch.nan)
+    few, hidden = batches.one_patch(r, whole, lost, torch.zeros(2000, 4, dtype=torch.long), 3, 32, 1.0)
+    assert few.isfinite().all()
+    assert (hidden == torch.tensor([0, 1, 1, 1])).all()
+    length = (few[:, 0, :32] != 0).sum(-1)
+    assert length.min() == 3 and length.max() == 31 and 15 < length.float().mean() < 19
+    raised = (few[:, 0, 32:] >= 0).all(-1)  # or all below, or as it was
+    assert 0.6 < raised.float().mean() < 0.85
+
+
 def test_a_run_begins_from_weights(tmp_path, model):
     tensors.save_checkpoint(tmp_path / "old", model.config, model.state_dict(), torch.float32)
     run = train.Run(RECIPE, "cpu")

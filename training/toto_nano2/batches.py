@@ -25,14 +25,15 @@ class Shape:
 
 
 SHAPES = [
-    Shape("one", "brief", 4, 1, 0.11, 3, 2, few=0.45),
-    Shape("brief", "brief", 8, 1, 0.25, 2, 6, few=0.03),
-    Shape("short", "short", 16, 1, 0.15, 8, 12, few=0.03),
+    Shape("one", "brief", 4, 1, 0.11, 3, 2, few=0.55),
+    Shape("brief", "brief", 8, 1, 0.25, 2, 6),
+    Shape("short", "short", 16, 1, 0.15, 8, 12),
     Shape("middle", "middle", 48, 1, 0.16, 16, 24),
     Shape("long", "long", 160, 1, 0.26, 32, 48),
     Shape("group", "group", 32, 4, 0.07, 12, 20),
 ]
 RESAMPLED = 0.15  # of the rows are blocks of steps of longer series
+MOSTLY = 0.1  # of a shape's rows: few values
 LEAST_TOKENS = 1920  # steps have a multiple of this many tokens, whatever their shape
 
 
@@ -141,15 +142,15 @@ def raised(r: Random, x):
     return torch.where(r.chance(0.75, rows, v, 1), above, x)
 
 
-def one_patch(r: Random, x, hidden, ahead, patch, share):
+def one_patch(r: Random, whole, x, hidden, ahead, patch, share):
     """Some histories are shorter than a patch: as the format wants it, the zeros that fill the
-    patch count as observed, and all that follows is to be forecast."""
+    patch count as observed, and all that follows is to be forecast. They are cut from `whole`, the
+    others stay `x`."""
     rows, _, t = x.shape
     few = r.chance(share, rows, 1, 1)
-    x = torch.where(few, raised(r, x), x)
     step = torch.arange(t, device=r.device)
     begin = patch - (3 + r.uniform(rows, 1, 1) * (patch - 3)).floor()
-    filled = torch.where((step < begin) | ((step < patch) & x.isnan()), 0.0, x)
+    filled = torch.where(step < begin, 0.0, raised(r, whole))
     filled = filled.masked_fill(step >= (1 + ahead) * patch, torch.nan)
     number = torch.arange(hidden.shape[1], device=r.device)
     alone = ((number >= 1) & (number <= ahead)).long()
@@ -166,13 +167,14 @@ def draw(pool, shape: Shape, tokens, r: Random, patch=32) -> prepare.Prepared:
         x = resampled(r, x, pool.rings["long"])
         x = mixed(r, x, x.roll(1, 0))
     x = torch.where(r.chance(0.12, rows, shape.variates, 1), -x, x)
-    x = censored(r, x)[..., : x.shape[-1] - r.shift]  # later: other steps share a patch
-    x = torch.nn.functional.pad(x, (r.shift, 0), value=torch.nan)
+    x = censored(r, x)
+    if shape.few < MOSTLY:  # the rows begin late: other steps share a patch
+        x = torch.nn.functional.pad(x[..., : x.shape[-1] - r.shift], (r.shift, 0), value=torch.nan)
     hidden = spans(r, rows, shape.patches, shape.ahead, shape.apart)
     x = stuck(r, x, hidden, patch)
-    x = forget(r, x, patch)
-    if shape.few:
-        x, hidden = one_patch(r, x, hidden, shape.ahead, patch, shape.few)
+    whole, x = x, forget(r, x, patch)
+    if shape.few >= MOSTLY:
+        x, hidden = one_patch(r, whole, x, hidden, shape.ahead, patch, shape.few)
     strangers = None
     if shape.variates > 1:
         alone = torch.arange(shape.variates, device=r.device).expand(rows, -1)

@@ -240,33 +240,39 @@ class Feed:
         return waiting.pop()
 
 
+def finish(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
 def cudnn(q, k, v, mask):
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.CUDNN_ATTENTION):
         return fused(q, k, v, mask)
 
 
-def choose_attention(parts, config, tokens):
+def choose_attention(parts, config, tokens, device="cuda"):
     """The fastest of three ways for each length of sequence, by the clock; what errs is left out."""
     said = {}
     for shape in SHAPES:
         n = shape.patches
         rows = tokens // n
-        mask = torch.ones(rows, 1, n, n, dtype=torch.bool, device="cuda").tril()
+        mask = torch.ones(rows, 1, n, n, dtype=torch.bool, device=device).tril()
         bias = bias_of(mask, torch.bfloat16)
         if bias.shape[-1] in said:
             continue
         size = (bias.shape[0], bias.shape[-1], config.num_heads, config.head_dim)
-        qkv = [torch.randn(size, device="cuda", dtype=torch.bfloat16).transpose(1, 2).requires_grad_() for _ in range(3)]
+        qkv = [torch.randn(size, device=device, dtype=torch.bfloat16).transpose(1, 2).requires_grad_() for _ in range(3)]
         times, first = {}, None
-        for way in (fused, parts.written_out, cudnn):
+        ways = (fused, cudnn, parts.written_out) if bias.shape[-1] <= 64 else (fused, cudnn)
+        for way in ways:  # the last needs compiling, which pays for short sequences at most
             try:
                 for i in range(8):
                     if i == 3:
-                        torch.cuda.synchronize()
+                        finish(device)
                         began = time.monotonic()
                     y = way(*qkv, bias)
                     grads = torch.autograd.grad(y, qkv, y.detach())
-                torch.cuda.synchronize()
+                finish(device)
                 seconds = (time.monotonic() - began) / 5
                 found = torch.cat([t[:64].float().flatten() for t in (y, *grads)])
                 first = found if first is None else first
@@ -292,10 +298,9 @@ def profiled(run, feed, steps, device):
         begin = time.monotonic()
         for _ in range(steps):
             run.train_on(feed.next(), 0.0)
-        if device == "cuda":
-            torch.cuda.synchronize()
+        finish(device)
         wall = time.monotonic() - begin
-    key = "self_cuda_time_total" if device == "cuda" else "self_cpu_time_total"
+    key = "self_device_time_total" if device == "cuda" else "self_cpu_time_total"
     table = found.key_averages().table(sort_by=key, row_limit=60, max_name_column_width=90)
     return f"{steps} steps, {1e3 * wall / steps:.2f} ms each\n{table}\n"
 
@@ -313,7 +318,8 @@ def warm_up(run, batch):
 
 
 def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resume=None,
-          compiled=False, workers=0, save_every=60.0, weights=None, light=False, profile=0):
+          compiled=False, workers=0, save_every=60.0, weights=None, light=False, profile=0,
+          plain=False):
     """Returns the averaged model; writes the state, a checkpoint and curve.csv to `out`."""
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -338,14 +344,17 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
     if workers:
         print(f"series after {time.monotonic() - began:.1f} s", flush=True)
     if compiled:
-        if device == "cuda":
+        if device == "cuda" and not plain:
             print(f"attention: {choose_attention(run.losses.parts, run.model.config, tokens)}", flush=True)
         warm_up(run, lambda s: draw(pool, s, tokens, r))
         print(f"compiled after {time.monotonic() - began:.1f} s", flush=True)
     feed = Feed(pool, r, recipe, run.model.config.patch_size)
     if profile:
         feed.order.manual_seed(0)
-        (out / "profile.txt").write_text(profiled(run, feed, profile, device))
+        try:
+            (out / "profile.txt").write_text(profiled(run, feed, profile, device))
+        except Exception as e:  # whatever the profiler throws: the run matters more
+            print(f"not profiled: {e!r}"[:1000], flush=True)
         print(f"profiled after {time.monotonic() - began:.1f} s", flush=True)
     clock = Clock(run, steps, seconds, total, began)
     said = saved = time.monotonic()
@@ -398,6 +407,7 @@ def main():
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--workers", type=int, default=0, help="processes that make series")
     parser.add_argument("--light", action="store_true", help="keep no state to go on from")
+    parser.add_argument("--plain", action="store_true", help="attention without a choice by the clock")
     parser.add_argument("--profile", type=int, default=0, help="steps to profile before the run")
     parser.add_argument("--save-every", type=float, default=60, help="seconds")
     args = parser.parse_args()
@@ -407,7 +417,7 @@ def main():
     recipe = json.loads(args.recipe.read_text())
     train(recipe, args.out, args.device, args.steps, args.seconds, args.total or args.seconds,
           args.resume, args.compile, args.workers, args.save_every, args.weights,
-          args.light, args.profile)
+          args.light, args.profile, args.plain)
 
 
 if __name__ == "__main__":
