@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from toto_nano.noise import Draw
-from toto_nano2 import batches, business, inference, loads, pool, prepare, quotes, series, tensors, train, widen
-from toto_nano2.model import Config, Toto2, bias_of, read
+from toto_nano2 import batches, business, calendars, graphs, inference, loads, pool, prepare, quotes, series, tensors, train, widen
+from toto_nano2.model import Config, Parts, Toto2, bias_of, fused, over_time, read, written_out
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RECIPE = json.loads((ROOT / "training" / "recipes" / "tiny2.json").read_text())
@@ -171,7 +171,7 @@ def test_series_are_finite_and_follow_from_their_seed(kind):
     assert one.isfinite().all() and one.abs().max() < 1e4
 
 
-@pytest.mark.parametrize("family", list(series.COMMON | series.RECURSIVE | series.BRIEF | {quotes.quotes: 1}), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("family", list(series.COMMON | series.RECURSIVE | series.BRIEF | {quotes.quotes: 1, quotes.assets: 1}), ids=lambda f: f.__name__)
 def test_every_family_varies(family):
     draw = Draw(torch.Generator().manual_seed(2))
     y = family(draw, 16, 200)
@@ -267,3 +267,111 @@ def test_wider_bands_keep_the_median(model):
     torch.testing.assert_close(b[..., 4], a[..., 4], rtol=1e-5, atol=1e-5)
     off = a - a[..., 4:5]
     torch.testing.assert_close(b - b[..., 4:5], 1.5 * off, rtol=0, atol=1e-6 * off.abs().max().item())
+
+
+def test_feasts_come_back_a_year_later():
+    draw = Draw(torch.Generator().manual_seed(4))
+    place, number = calendars.year_of(draw, 300, 1500, calendars.YEAR)
+    assert place.min() == 0 and place.max() == 365 and number.diff(dim=-1).unique().numel() <= 3
+    y = calendars.feasts(draw, place, torch.full((300, 1), calendars.YEAR), number)
+    y = y - y.mean(-1, keepdim=True)
+
+    def likeness(lag):
+        a, b = y[:, lag:], y[:, :-lag]
+        return ((a * b).sum(-1) / (a.square().sum(-1) * b.square().sum(-1)).sqrt().clamp(min=1e-6)).mean()
+
+    assert likeness(365) > 0.5 and likeness(180).abs() < 0.1
+
+
+@pytest.mark.parametrize("kind", ["household", "sunlight", "wind", "timers", "passages"])
+def test_meters_know_the_day(kind):
+    draw = Draw(torch.Generator().manual_seed(4))
+    y = getattr(calendars, kind)(draw, 60, 28, 48)
+    assert y.shape == (60, 28 * 48) and y.isfinite().all()
+    y = (y - y.mean(-1, keepdim=True)) / (y.std(-1, keepdim=True) + 1e-6)
+    day, half = ((y[:, lag:] * y[:, :-lag]).mean() for lag in (48, 24))
+    assert (day > half + 0.2) == (kind != "wind")
+    if kind == "sunlight":
+        assert (y == y.min(-1, keepdim=True).values).float().mean() > 0.3  # night
+
+
+def test_causes_come_before_effects():
+    """One node is noise; whoever follows it is like its past and not like its future."""
+    draw = Draw(torch.Generator().manual_seed(4))
+    x = torch.randn(400, 600, generator=draw.generator)
+    y = graphs.respond(draw, x, torch.full((400, 1), 7), torch.full((400, 1), 2.0))
+    past, future = ((y[:, 100:500] * x[:, 100 - lag : 500 - lag]).mean() for lag in (7, -7))
+    assert past > 0.2 and future.abs() < 0.02
+    groups = graphs.caused(draw, 300, 4, 256, lambda draw, n, t: draw.normal(n, t))
+    assert groups.shape == (300, 4, 256)
+    joined = torch.stack([torch.corrcoef(g).abs().sum() - 4 for g in groups])
+    assert joined.mean() > 1  # noise of four strangers: about 0.6
+
+
+def test_assets_rise_a_little():
+    y = quotes.assets(Draw(torch.Generator().manual_seed(4)), 600, 256).log()
+    steps = y.diff(dim=-1)
+    steps = steps / steps.std(-1, keepdim=True)
+    assert 0.02 < steps.mean() < 0.05
+    assert -0.08 < (steps[:, 1:] * steps[:, :-1]).mean() < 0
+
+
+def test_some_rows_are_blocks_of_longer_series():
+    ring = pool.Ring("long", 64 * 5120, CPU)
+    ring.put(torch.arange(5120.0).repeat(64, 1).flatten())
+    r = batches.Random(torch.Generator().manual_seed(1), CPU)
+    x = torch.full((100, 1, 256), torch.nan)
+    assert batches.resampled(r, x, ring) is x
+    r.rate = 20
+    y = batches.resampled(r, x, ring)
+    count = int(batches.RESAMPLED * 100)
+    assert y[count:].isnan().all()
+    assert torch.equal(y[:count].diff(dim=-1), torch.full((count, 1, 255), 20.0))
+
+
+def test_batches_of_several_steps_come_apart():
+    made = pool.Pool(1, 1e6, "cpu", 65536)
+    while not made.ready():
+        made.fill_here()
+    r = batches.Random(torch.Generator().manual_seed(1), CPU)
+    whole = batches.draw(made, batches.SHAPES[-1], 3840, r)
+    parts = whole.parts(2)
+    for name in ("inputs", "target", "counts", "time_mask", "variate_mask", "rough"):
+        assert torch.equal(torch.cat([getattr(p, name) for p in parts]), getattr(whole, name))
+    feed = train.Feed(made, r, {**RECIPE, "together": 2}, 32)
+    first = feed.next()
+    left = [k for k, v in feed.waiting.items() if v]
+    assert len(left) == 1 and feed.waiting[left[0]][0].inputs.shape == first.inputs.shape
+
+
+def test_quiet_rows_count_for_more():
+    """Long rows by their own loss, short ones by the size of their steps."""
+    loss = torch.tensor([[0.1], [1.0]]).repeat(1, 20).requires_grad_()
+    share = torch.ones(2, 20)
+    rough = torch.tensor([1.0, 1.0])
+    train.weighted(loss, share, 0.5, rough).backward()
+    assert loss.grad[0, 0] / loss.grad[1, 0] == pytest.approx((1.02 / 0.12) ** 0.5, rel=1e-4)
+    short = torch.ones(2, 4).requires_grad_()
+    train.weighted(short, torch.ones(2, 4), 0.5, torch.tensor([0.1, 1.0])).backward()
+    assert short.grad[0, 0] / short.grad[1, 0] == pytest.approx((2.51 / 0.26) ** 0.5, rel=1e-4)
+
+
+def test_a_light_run_leaves_two_models_and_no_state(tmp_path):
+    train.train(RECIPE, tmp_path, steps=2, light=True, profile=1)
+    names = {p.name for p in tmp_path.iterdir()}
+    assert names == {"config.json", "curve.csv", "last.safetensors", "model.safetensors", "profile.txt"}
+    averaged, last = (tensors.read(tmp_path / f"{n}.safetensors") for n in ("model", "last"))
+    assert averaged.keys() == last.keys()
+
+
+def test_ways_of_attention_agree():
+    parts = Parts()
+    config = Config(**RECIPE["model"])
+    said = train.choose_attention(parts, config, 1920, "cpu")
+    assert all("fused" in times and "written out" in times for n, times in said.items() if n <= 64)
+    torch.manual_seed(1)
+    q, k, v = torch.randn(3, 4 * 16, 2, 8)
+    mask = torch.ones(4, 1, 16, 16, dtype=torch.bool).tril()
+    bias = bias_of(mask, torch.float32)
+    a, b = (over_time(q, k, v, bias, way) for way in (fused, written_out))
+    torch.testing.assert_close(a, b)

@@ -25,7 +25,7 @@ class Shape:
 
 
 SHAPES = [
-    Shape("one", "brief", 4, 1, 0.11, 3, 2, few=0.55),
+    Shape("one", "brief", 4, 1, 0.11, 3, 2, few=0.45),
     Shape("brief", "brief", 8, 1, 0.25, 2, 6),
     Shape("short", "short", 16, 1, 0.15, 8, 12),
     Shape("middle", "middle", 48, 1, 0.16, 16, 24),

@@ -291,6 +291,7 @@ def profiled(run, feed, steps, device):
     """Where the time of some steps goes, by kernel. They train nothing: their rate is zero."""
     from torch.profiler import ProfilerActivity, profile
 
+    step = run.step
     kinds = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * (device == "cuda")
     for _ in range(3):
         run.train_on(feed.next(), 0.0)
@@ -300,6 +301,7 @@ def profiled(run, feed, steps, device):
             run.train_on(feed.next(), 0.0)
         finish(device)
         wall = time.monotonic() - begin
+    run.step = step
     key = "self_device_time_total" if device == "cuda" else "self_cpu_time_total"
     table = found.key_averages().table(sort_by=key, row_limit=60, max_name_column_width=90)
     return f"{steps} steps, {1e3 * wall / steps:.2f} ms each\n{table}\n"
