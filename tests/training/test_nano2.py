@@ -196,6 +196,14 @@ def test_momentum_persists():
     assert (steps[:, 1:] * steps[:, :-1]).mean() > 0.2
 
 
+def test_drifts_go_on():
+    """What half a series gained tells what the other half gains."""
+    y = business.drifting(Draw(torch.Generator().manual_seed(4)), 600, 64)
+    assert y.isfinite().all()
+    first, second = y[:, 31] - y[:, 0], y[:, 63] - y[:, 32]
+    assert (first.sign() == second.sign()).float().mean() > 0.75
+
+
 def test_exact_cycles_repeat():
     """Some lag explains all but the noise."""
     y = loads.exact(Draw(torch.Generator().manual_seed(4)), 12, 1536)

@@ -72,6 +72,19 @@ def compounding(draw, n, t):
     return torch.exp(log.clamp(-7, 7)) * (1 + season).clamp(min=0.02) * torch.exp(noise)
 
 
+def drifting(draw, n, t):
+    """A walk whose drift is felt, from a tenth of a step's deviation to several of them; now and
+    then it becomes another. Production, population, prices by the year."""
+    felt = draw.log_uniform(n, 0.1, 5)
+    turn = moments(draw, n, t, draw.log_uniform(n, 25, 8.0 * t)) * draw.normal(n, t) * draw.log_uniform(n, 0.1, 1)
+    drift = felt * torch.where(draw.chance(n, 0.15), -1.0, 1.0) * (1 + turn.cumsum(-1))
+    y = (white(draw, n, t) + drift).cumsum(-1)
+    y = y + white(draw, n, t) * draw.log_uniform(n, 0.05, 2) * draw.chance(n, 0.5)
+    y = y + calendar(draw, n, t) * draw.log_uniform(n, 0.3, 6) * draw.chance(n, 0.3)
+    log = torch.exp((y / felt * draw.log_uniform(n, 0.002, 0.05).clamp(max=8 / t)).clamp(-9, 9))
+    return torch.where(draw.chance(n, 0.4), log, y)
+
+
 def surprised(draw, y):
     """An accident: from some moment on a new level, slope or size of noise, with nothing before it
     that tells. Real series do so now and then, and bands must hold that too."""

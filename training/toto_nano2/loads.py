@@ -51,6 +51,7 @@ def exact(draw, n, t):
     jagged = draw.normal(n, 8).gather(1, draw.integers(n, 0, 8, bins))
     table = torch.where(kind == 0, own_values(draw, n, bins), torch.where(kind == 1, jagged, steps))
     phase = (draw.steps(t) + (draw.uniform(n, 0, 1) * period).floor()) % period
+    phase = torch.where(kind == 2, phase * (bins / period), phase)
     y = unit(table.gather(1, phase.long().clamp(0, bins - 1)))
     return y + draw.normal(n, t) * draw.log_uniform(n, 0.004, 0.15)
 
