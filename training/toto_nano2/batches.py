@@ -157,7 +157,9 @@ def one_patch(r: Random, whole, x, hidden, ahead, patch, share):
     return torch.where(few, filled, x), torch.where(few[:, 0], alone, hidden)
 
 
-def draw(pool, shape: Shape, tokens, r: Random, patch=32) -> prepare.Prepared:
+def draw(pool, shape: Shape, tokens, r: Random, patch=32, few=None) -> prepare.Prepared:
+    """`few`: another share of rows with few values than the shape's."""
+    few = shape.few if few is None else few
     rows = tokens // (shape.patches * shape.variates)
     ring = pool.rings[shape.kind]
     x = ring.sample(rows, r.generator)
@@ -168,13 +170,13 @@ def draw(pool, shape: Shape, tokens, r: Random, patch=32) -> prepare.Prepared:
         x = mixed(r, x, x.roll(1, 0))
     x = torch.where(r.chance(0.12, rows, shape.variates, 1), -x, x)
     x = censored(r, x)
-    if shape.few < MOSTLY:  # the rows begin late: other steps share a patch
+    if few < MOSTLY:  # the rows begin late: other steps share a patch
         x = torch.nn.functional.pad(x[..., : x.shape[-1] - r.shift], (r.shift, 0), value=torch.nan)
     hidden = spans(r, rows, shape.patches, shape.ahead, shape.apart)
     x = stuck(r, x, hidden, patch)
     whole, x = x, forget(r, x, patch)
-    if shape.few >= MOSTLY:
-        x, hidden = one_patch(r, whole, x, hidden, shape.ahead, patch, shape.few)
+    if few >= MOSTLY:
+        x, hidden = one_patch(r, whole, x, hidden, shape.ahead, patch, few)
     strangers = None
     if shape.variates > 1:
         alone = torch.arange(shape.variates, device=r.device).expand(rows, -1)
