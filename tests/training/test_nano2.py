@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trainer of the Toto 2.0 format: reproducible, resumable, what it hides, what it feeds on."""
 
+import copy
 import json
 import pathlib
 
@@ -9,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from toto_nano.noise import Draw
-from toto_nano2 import batches, business, calendars, graphs, inference, loads, pool, prepare, quotes, series, tensors, train, widen
+from toto_nano2 import batches, business, calendars, graphs, inference, loads, pool, prepare, quotes, series, tensors, train, widen, widths
 from toto_nano2.model import Config, Parts, Toto2, bias_of, fused, over_time, read, written_out
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -383,3 +384,29 @@ def test_ways_of_attention_agree():
     bias = bias_of(mask, torch.float32)
     a, b = (over_time(q, k, v, bias, way) for way in (fused, written_out))
     torch.testing.assert_close(a, b)
+
+
+def test_widths_follow_the_history(model):
+    """Two kinds of tokens that the head can tell apart get bands of their own; the medians stay."""
+    assert widths.factors_of(torch.tensor([3, 31, 32, 63, 64, 900]), [3.0, 2.0, 1.0]).tolist() == [3, 3, 2, 2, 1, 1]
+    x = torch.full((1, 1, 96), torch.nan)
+    x[..., 10:] = torch.randn(86)
+    span = torch.tensor([[0, 0, 1]])
+    assert widths.lengths(prepare.prepare(x, span, 32), 32).tolist() == [[22, 54, 54]]
+    torch.manual_seed(5)
+    x = torch.randn(2000, model.config.d_model)
+    factor = torch.where(x[:, 0] > 0, 1.5, 1.0)
+    x[:, 1] = 3 * x[:, 0].sign()
+    model, fit = copy.deepcopy(model), Toto2(model.config)
+    for p in model.head.parameters():
+        p.data /= 30
+    model.head.skip_proj.bias.data += 100 * torch.linspace(-1, 1, 9).repeat(32)  # bands, in order
+    fit.load_state_dict(model.state_dict())
+    fit.load_state_dict(widths.fitted(fit, x, factor, 200, rows=500, rate=0.02))
+    with torch.no_grad():
+        a, b = (widths.quantiles(x, m.head, 1e-4) for m in (model, fit))
+    band = lambda y: (y[..., 8] - y[..., 0]).abs().mean(-1)  # noqa: E731
+    ratio = band(b) / band(a)
+    assert ratio[factor == 1.5].mean() == pytest.approx(1.5, abs=0.1)
+    assert ratio[factor == 1.0].mean() == pytest.approx(1.0, abs=0.1)
+    assert (b[..., 4] - a[..., 4]).abs().mean() < 0.1 * band(a).mean()
