@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what `--paths coherent` changes: the quantile loss beside `--paths independent`, and the coverage of the 80 % band.
 
-    python3 bench/paths/coherent.py --toto build/release/toto [--prices PRICES.csv] > table.md
+    python3 bench/paths/coherent.py --toto build/release/toto [--prices PRICES.csv] [-- FLAGS] > table.md
+    python3 bench/paths/coherent.py --toto build/release/toto --sums -- --model models/toto-nano-2 > table.md
 
 Random walks, white noise, and hourly series with a day and a week are made here; --prices is a wide table of daily prices,
 such as sp500_dataset.csv of the package skfolio (`pip download --no-deps skfolio`). 96 steps are forecast from 1,024.
 The loss is the mean of the pinball losses at 0.1 ... 0.9 over steps and windows, for each series in units of the mean
-change from step to step; printed is coherent divided by independent. Needs Python's standard library only.
+change from step to step; printed is coherent divided by independent. --sums: coverage and loss of the sum over the horizon,
+which is all that changes where every step's quantiles are known without trajectories. Needs Python's standard library only.
 """
 import argparse
 import csv
@@ -67,8 +69,11 @@ def prices(path, windows=4):
     return out
 
 
-def forecasts(toto, series, kind, samples, more):
+def forecasts(toto, series, kind, samples, more, sums=False):
+    """Of each series, or of its sum."""
     with tempfile.TemporaryDirectory() as folder:
+        if sums:
+            more = ["--aggregate-horizon", "sum", "--output-horizon", pathlib.Path(folder) / "sums.json", *more]
         path = pathlib.Path(folder) / "in.csv"
         head = "ds," + ",".join(f"s{i}" for i in range(len(series)))
         path.write_text("\n".join([head] + [f"{t}," + ",".join(f"{row[t]:.6f}" for row in series) for t in range(CONTEXT)]) + "\n")
@@ -76,7 +81,8 @@ def forecasts(toto, series, kind, samples, more):
                                "--paths", kind, "--json", "--quiet", *more], capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(done.stderr)
-        return [one["variates"][0]["quantiles"] for one in json.loads(done.stdout)["series"]]
+        out = json.loads((pathlib.Path(folder) / "sums.json").read_text() if sums else done.stdout)
+        return [one["variates"][0]["quantiles"] for one in out["series"]]
 
 
 def measure(series, found):
@@ -97,6 +103,19 @@ def measure(series, found):
     return out
 
 
+def measure_sums(series, found):
+    """Loss of the sums, in units of the change from step to step, and coverage."""
+    loss = covered = 0.0
+    for row, quantiles in zip(series, found):
+        unit = sum(abs(row[t] - row[t - 1]) for t in range(1, CONTEXT)) / (CONTEXT - 1)
+        total = sum(row[CONTEXT:])
+        for level in LEVELS:
+            miss = total - quantiles[f"{level:g}"]
+            loss += max(level * miss, (level - 1) * miss) / unit
+        covered += quantiles["0.1"] <= total <= quantiles["0.9"]
+    return loss / len(series) / len(LEVELS), covered / len(series)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--toto", default="build/release/toto")
@@ -104,6 +123,7 @@ def main():
     parser.add_argument("--count", type=int, default=60, help="series of each kind")
     parser.add_argument("--only", default="", help="kinds, between commas, such as walks")
     parser.add_argument("--samples", type=int, default=256)
+    parser.add_argument("--sums", action="store_true", help="of the sum over the horizon")
     parser.add_argument("flags", nargs="*", help="after --: for toto forecast")
     arguments = parser.parse_args()
     kinds = {"random walks": walks(arguments.count), "white noise": noise(arguments.count), "hourly": hourly(arguments.count)}
@@ -111,9 +131,17 @@ def main():
         kinds["daily prices"] = prices(arguments.prices)
     only = [word for word in arguments.only.split(",") if word]
     kinds = {kind: series for kind, series in kinds.items() if not only or any(word in kind for word in only)}
+    how = ("independent", "coherent")
+    if arguments.sums:
+        print("| | loss of the sum, coherent / independent | coverage of 80 %, independent | coherent |\n|---|---|---|---|")
+        for kind, series in kinds.items():
+            (loss, covered), (coherent_loss, coherent_covered) = [
+                measure_sums(series, forecasts(arguments.toto, series, word, arguments.samples, arguments.flags, True)) for word in how]
+            print(f"| {kind} ({len(series)}) | {coherent_loss / loss:.3f} | {covered:.3f} | {coherent_covered:.3f} |", flush=True)
+        return
     print("| | steps | loss, coherent / independent | coverage of 80 %, independent | coherent |\n|---|---|---|---|---|")
     for kind, series in kinds.items():
-        each = [measure(series, forecasts(arguments.toto, series, how, arguments.samples, arguments.flags)) for how in ("independent", "coherent")]
+        each = [measure(series, forecasts(arguments.toto, series, word, arguments.samples, arguments.flags)) for word in how]
         for band in BANDS:
             (loss, covered), (coherent_loss, coherent_covered) = each[0][band], each[1][band]
             print(f"| {kind} ({len(series)}) | {band} | {coherent_loss / loss:.3f} | {covered:.3f} | {coherent_covered:.3f} |", flush=True)

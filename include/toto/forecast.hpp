@@ -53,11 +53,11 @@ enum class QuantilesFrom {
 };
 
 enum class Paths {
-  independent,  ///< every step of a patch is drawn by itself, as Toto 1.0 does
-  coherent,     ///< the steps of a patch are drawn together, as the model's one-patch-ahead
-                ///< forecasts of the context show that they go (docs/statistics.md). The
-                ///< distribution of every step of the first patch is the same. Toto 1.0 on a CPU;
-                ///< elsewhere Error (2) unsupported_paths
+  independent,  ///< every step of a patch is drawn by itself, as the official code does
+  coherent,     ///< steps are drawn together, as one-patch-ahead forecasts of the context show
+                ///< that they go: those of a patch, with Toto 2.0 of the horizon. Steps of the
+                ///< first patch, of Toto 2.0 all, keep their distribution (docs/statistics.md).
+                ///< Error (2) unsupported_paths where the device or the model cannot
 };
 
 /// What a model that knows nine quantiles of a step (Toto 2.0: 0.1 to 0.9) gives beyond them: as

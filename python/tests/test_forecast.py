@@ -194,6 +194,17 @@ def test_quantile(nano, wave):
     np.testing.assert_allclose(kept.quantile(0.95), np.quantile(kept.samples, 0.95, axis=0), rtol=1e-6)
 
 
+def test_coherent_paths_of_toto2(toto2, wave):
+    """The trajectories go together, and nothing else changes."""
+    asked = {"samples": True, "num_samples": 64}
+    plain, joined = (toto2.forecast(wave, 20, paths=word, **asked) for word in ("independent", "coherent"))
+    np.testing.assert_array_equal(plain.quantiles, joined.quantiles)
+    np.testing.assert_array_equal(plain.mean, joined.mean)
+    np.testing.assert_allclose(plain.samples[:, 0], joined.samples[:, 0], rtol=1e-3, atol=1e-3)
+    assert not np.array_equal(plain.samples, joined.samples)
+    assert np.isfinite(joined.over_horizon("sum", [0.1, 0.9])).all()
+
+
 def test_the_whole_horizon(nano, wave):
     f = nano.forecast(wave, 8, [0.5], samples=True, num_samples=64, paths="coherent")
     sums = f.samples.astype(np.float64).sum(axis=-1)

@@ -2,6 +2,7 @@
 // What is formed of the quantiles of one step (Ops2::knot_results), on the host and on a device.
 #pragma once
 
+#include "backend/knot_paths.h"
 #include "backend/ops2.h"
 #include "core/draw.h"
 #include "statistics/knots.h"
@@ -42,6 +43,11 @@ struct KnotStep {
     float* const out = to.kept + cell(to) * to.trajectories + n;
     if (to.mean) {
       *out = static_cast<float>(knot_mean(knots, s.exponential_tails));
+      return;
+    }
+    if (to.coherent) {
+      const auto z = static_cast<double>(*out);
+      *out = static_cast<float>(paths::at_knot_score(knots, z, s.exponential_tails));
       return;
     }
     const DrawAddress address{s.key, static_cast<std::uint32_t>(variate),

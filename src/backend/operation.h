@@ -38,6 +38,8 @@ enum class Operation : std::uint8_t {
   quantiles,
   knot_results,
   feed_back,
+  knot_neighbours,
+  knot_chains,
   neighbours,
   draw,
 };
@@ -72,6 +74,8 @@ inline constexpr std::array kOperationNames = {
     "quantiles",
     "knot_results",
     "feed_back",
+    "knot_neighbours",
+    "knot_chains",
     "neighbours",
     "draw",
 };

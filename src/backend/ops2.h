@@ -47,7 +47,10 @@ struct CallSlice {
   std::int32_t level_first = 0;   // its quantile levels in Levels::values
   std::int32_t level_count = 0;
   bool exponential_tails = false;  // beyond the outermost quantiles (statistics/knots.h)
-  std::int32_t request = 0;        // its index, for the host
+  // Forecasts of patches of the context before this one are held against what was observed
+  // (knot_neighbours).
+  std::int32_t scored = 0;
+  std::int32_t request = 0;  // its index, for the host
 
   TOTO_HOST_DEVICE [[nodiscard]] std::int32_t rows() const { return variates * tokens; }
 };
@@ -120,12 +123,19 @@ struct HeadNorm {
 /// The quantiles of a head.
 inline constexpr std::int32_t kQuantiles = 9;
 
+/// The patch whose location and scale the forecast of patch p is in units of: its own, which in the
+/// context has seen what it forecasts, so there it is the one before.
+TOTO_HOST_DEVICE inline std::int32_t units_of(const CallSlice& s, std::int32_t p) {
+  return p < s.context ? p - 1 : p;
+}
+
 /// What is formed of the quantiles of every step, for all lanes of a batch. What is nullptr is not
 /// wanted.
 struct KnotOutputs {
   float* exact = nullptr;       // [lanes][steps][2 + levels.max]: mean, deviation, quantiles
   float* parameters = nullptr;  // [lanes][steps][2]: location and scale
   float* kept = nullptr;        // [lanes][steps][trajectories]: draws, or the mean once
+  bool coherent = false;        // kept has the draws as normal scores (knot_chains)
   std::int64_t steps = 0;
   std::int32_t trajectories = 0;
   bool mean = false;
@@ -167,16 +177,35 @@ class Ops2 {
   /// ones. z is of the type that the product after it takes.
   virtual void inputs(const Call& call, const SeriesArrays& a, bool first, const View& z) const = 0;
   /// y [rows][9*P] from raw [rows][9*P]: sinh, scale, infinities replaced, cap, sorted. A token's
-  /// row predicts the patch after it.
+  /// row predicts the patch after it, which may be of the context (units_of).
   virtual void quantiles(const Call& call, const SeriesArrays& a, const ConstView& raw,
                          const View& y) const = 0;
   /// Statistics, parameters and draws of the steps that a call predicts (statistics/knots.h).
-  /// Draws are addressed by (seed, key, variate, trajectory, step). `quantiles` as above.
+  /// Draws are addressed by (seed, key, variate, trajectory, step). `quantiles` as above; tokens
+  /// that predict a patch of the context are passed over.
   virtual void knot_results(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
                             const KnotOutputs& to) const = 0;
-  /// Writes the medians of targets into the predicted patches, which then are observed.
+  /// Writes the medians of targets into the predicted patches after the context, which then are
+  /// observed.
   virtual void feed_back(const Call& call, const ConstView& quantiles,
                          const SeriesArrays& a) const = 0;
+
+  // --- coherent paths (docs/statistics.md) ---
+
+  /// Whether there are the two below.
+  [[nodiscard]] virtual bool has_paths() const { return false; }
+  /// How the steps of a lane go together, as the forecasts of the context show that the first call
+  /// of a forecast makes: rho [lanes][P], of which rho[s] is for steps s and s + 1 of the first
+  /// patch and the last for all neighbours after it. `quantiles` as above; scores [rows][P] is
+  /// scratch.
+  virtual void knot_neighbours(const Call& /*call*/, const SeriesArrays& /*a*/,
+                               const ConstView& /*quantiles*/, double* /*scores*/,
+                               float* /*rho*/) const {}
+  /// The normal scores of all draws of the slices, to.kept: each lane and trajectory is a Gaussian
+  /// Markov chain over the steps of the horizon, of normals at the addresses of knot_results, which
+  /// turns scores into draws.
+  virtual void knot_chains(const Call& /*call*/, const SeriesArrays& /*a*/, const float* /*rho*/,
+                           const KnotOutputs& /*to*/) const {}
 
   // --- network (spec B3, B7) ---
 

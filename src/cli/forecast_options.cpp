@@ -107,8 +107,9 @@ void add_numeric_options(const Command& command, ForecastRequest& request) {
   const Flag paths =
       add_choice<Paths>(command, "--paths", forecast.paths,
                         {{"independent", Paths::independent}, {"coherent", Paths::coherent}},
-                        "How the steps of a patch are drawn: each by itself, as Toto 1.0 does "
-                        "(independent, default), or together (coherent)");
+                        "How the steps of a patch are drawn, with Toto 2.0 those of the whole "
+                        "horizon: each by itself, as the official code does (independent, "
+                        "default), or together (coherent)");
   paths.group(group);
   add_seed_option(command, request.settings, group);
   const Flag views = add_views_option(command, forecast.views);

@@ -60,13 +60,10 @@ void take_into(MicroBatch& batch, const Item& item, const SeriesRequest& request
 }
 
 void check_paths(const Network& net, const Generation& generation) {
-  if (!generation.coherent) return;
-  if (net.has_paths() && net.backend().paths() != nullptr) return;
+  if (!generation.coherent || net.has_paths()) return;
   throw Error(ExitStatus::usage, "unsupported_paths",
-              net.has_paths()
-                  ? fmt::format("coherent paths are not drawn on {}", net.backend().name())
-                  : std::string("this family of models has no coherent paths yet"),
-              "paths", "independent paths, or a model of Toto 1.0 on the CPU");
+              fmt::format("this model draws no coherent paths on {}", net.backend().name()),
+              "paths", "independent paths, or --device cpu");
 }
 
 void Engine::run(std::span<const SeriesRequest> requests, const Generation& generation,
@@ -76,7 +73,7 @@ void Engine::run(std::span<const SeriesRequest> requests, const Generation& gene
   turn_ = turn;
   generation_ = generation;
   check_paths(net_, generation);
-  if (generation.coherent) backend_.paths()->reserve(net_.components());
+  if (generation.coherent && net_.components() > 0) backend_.paths()->reserve(net_.components());
   {
     const Stopwatch watch(work_->times.prepare, "prepare");
     share_out(backend_, requests.size(), [&](std::size_t i) {

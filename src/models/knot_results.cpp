@@ -24,6 +24,7 @@ void KnotResults::size(const MicroBatch& batch, std::int32_t patch, ProgramKey& 
   key.levels = bucket32(batch.level_count);
   key.parameter_floats = batch.parameters ? 2 : 0;
   key.mean = batch.mean;
+  key.coherent = batch.coherent;
   key.exact = batch.exact;
   key.sampled = batch.sampled;
   key.samples = batch.samples;
@@ -92,6 +93,7 @@ KnotOutputs KnotResults::outputs() const {
   if (key_->trajectories > 0) to.kept = out_.kept;
   to.trajectories = key_->trajectories;
   to.mean = key_->mean;
+  to.coherent = key_->coherent;
   return to;
 }
 

@@ -2,8 +2,9 @@
 // What is made of the distribution of every step where it is known by its quantiles
 // (statistics/knots.h): statistics, parameters, trajectories.
 //
-// Mean, deviation and levels follow from the quantiles without sampling. Trajectories draw every
-// step on its own: the quantiles say nothing about how steps depend on each other.
+// Mean, deviation and levels follow from the quantiles without sampling. The quantiles say nothing
+// about how steps depend on each other: trajectories draw every step on its own, or of scores that
+// a program has left (Ops2::knot_chains).
 #pragma once
 
 #include <cstdint>

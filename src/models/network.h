@@ -261,7 +261,7 @@ class Network {
   [[nodiscard]] virtual std::int32_t components() const { return 0; }
   [[nodiscard]] virtual LevelRange level_range() const { return {}; }
   [[nodiscard]] virtual std::unique_ptr<Program> program() const = 0;
-  /// Whether its program draws coherent paths, on a backend that has PathOps.
+  /// Whether its program draws coherent paths, on its backend.
   [[nodiscard]] virtual bool has_paths() const { return false; }
   /// Calls visit(matrix, epilogue) for every matrix that products are taken with.
   virtual void for_each_matrix(

@@ -91,7 +91,4 @@ class Mixture {
   bool valid_ = false;
 };
 
-/// Phi^-1 of a probability, given with what it lacks of 1: within 8.3 of 0.
-[[nodiscard]] double normal_score(double lower, double upper);
-
 }  // namespace toto

@@ -219,9 +219,11 @@ TEST_F(Act, CoherentPathsAreAskedForAndStated) {
   EXPECT_NE(median(plain), median(joined));
   const std::string toto2 = source_path("tests/data/golden/toto2-tiny-uni");
   write("in.csv", table(100));
-  const Result refused = run({"forecast", "in.csv", "--model", toto2, "--paths", "coherent"});
-  EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.err, testing::HasSubstr("toto: [unsupported_paths] paths: this family"));
+  const Result sums = run({"forecast", "in.csv", "--model", toto2, "--paths", "coherent",
+                           "--horizon", "20", "--aggregate-horizon", "sum", "--above", "-1e9"});
+  EXPECT_EQ(sums.status, 0) << sums.err;
+  EXPECT_THAT(sums.out, testing::HasSubstr("  sum: mean "));
+  EXPECT_THAT(sums.err, testing::Not(testing::HasSubstr("independently")));
   expect_failure(forecast(table(50), {"--paths", "random"}), 2, "invalid_choice");
   expect_failure(forecast(table(50), {"--paths", "coherent", "--mean"}), 2, "usage");
 }

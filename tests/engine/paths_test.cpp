@@ -12,14 +12,19 @@
 
 #include "statistics/mixture.h"
 #include "support/requests.h"
-#include "support/seasonal_series.h"
-#include "support/small_model.h"
+#include "support/wandering.h"
 #include "toto/forecast.hpp"
 
 namespace toto {
 namespace {
 
+using test::all;
+using test::drawn;
+using test::mean_neighbours;
+using test::noise;
+using test::one;
 using test::OwnedSeries;
+using test::walk;
 
 constexpr std::size_t kPatch = 32;
 
@@ -27,79 +32,13 @@ Model nano(const LoadOptions& load = {}) {
   return Model::load({.model = test::source_path("models/toto-nano")}, load);
 }
 
-OwnedSeries walk(std::size_t which, std::size_t steps = 512, std::size_t variates = 1) {
-  OwnedSeries s;
-  s.id = "walk-" + std::to_string(which);
-  s.variates = variates;
-  for (std::size_t v = 0; v < variates; ++v) {
-    test::MadeNoise source(1000 * which + v);
-    double level = 1000;
-    for (std::size_t t = 0; t < steps; ++t) {
-      level += source.normal();
-      s.values.push_back(static_cast<float>(level));
-    }
-  }
-  return s;
-}
-
-OwnedSeries noise(std::size_t which, std::size_t steps = 512) {
-  OwnedSeries s;
-  s.id = "noise-" + std::to_string(which);
-  test::MadeNoise source(which);
-  for (std::size_t t = 0; t < steps; ++t) s.values.push_back(static_cast<float>(source.normal()));
-  return s;
-}
-
-ForecastOptions drawn(std::size_t horizon, std::size_t samples, Paths paths = Paths::coherent) {
-  ForecastOptions options;
-  options.horizon = horizon;
-  options.num_samples = samples;
-  options.paths = paths;
-  options.keep_samples = true;
-  options.keep_parameters = true;
-  return options;
-}
-
-std::vector<Forecast> all(Forecaster& forecaster, const std::vector<OwnedSeries>& owned,
-                          const ForecastOptions& options) {
-  std::vector<Series> series;
-  for (const OwnedSeries& one : owned) series.push_back(one.view());
-  return forecaster.forecast(series, options);
-}
-
-Forecast one(Forecaster& forecaster, const OwnedSeries& owned, const ForecastOptions& options) {
-  return all(forecaster, {owned}, options).front();
-}
-
-/// Correlation of steps t and t + 1 over the trajectories.
-double neighbours(const Forecast& f, std::size_t t) {
-  double sum[2] = {}, squares[2] = {}, both = 0;
-  for (std::size_t n = 0; n < f.num_samples; ++n) {
-    const double a = f.samples[n * f.horizon + t], b = f.samples[n * f.horizon + t + 1];
-    sum[0] += a;
-    sum[1] += b;
-    squares[0] += a * a;
-    squares[1] += b * b;
-    both += a * b;
-  }
-  const auto n = static_cast<double>(f.num_samples);
-  const auto spread = [&](int i) { return squares[i] / n - sum[i] / n * (sum[i] / n); };
-  return (both / n - sum[0] / n * (sum[1] / n)) / std::sqrt(spread(0) * spread(1));
-}
-
-double mean_neighbours(const Forecast& f) {
-  double sum = 0;
-  for (std::size_t t = 0; t + 1 < kPatch; ++t) sum += neighbours(f, t);
-  return sum / (kPatch - 1);
-}
-
 TEST(CoherentPaths, StepsGoTogetherWhereTheContextSaysSo) {
   Forecaster forecaster(nano());
   ForecastOptions options = drawn(kPatch, 1024);
-  EXPECT_GT(mean_neighbours(one(forecaster, walk(1), options)), 0.8);
-  EXPECT_LT(mean_neighbours(one(forecaster, noise(1), options)), 0.25);
+  EXPECT_GT(mean_neighbours(one(forecaster, walk(1), options), 0, kPatch - 1), 0.8);
+  EXPECT_LT(mean_neighbours(one(forecaster, noise(1), options), 0, kPatch - 1), 0.25);
   options.paths = Paths::independent;
-  EXPECT_LT(std::abs(mean_neighbours(one(forecaster, walk(1), options))), 0.05);
+  EXPECT_LT(std::abs(mean_neighbours(one(forecaster, walk(1), options), 0, kPatch - 1)), 0.05);
 }
 
 /// Largest distance of the distribution of the samples at step t from the mixture's, times sqrt(n).
@@ -199,18 +138,6 @@ TEST(CoherentPaths, TheReferenceAgrees) {
   const Forecast a = one(fast, series, options), b = one(oracle, series, options);
   for (std::size_t i = 0; i < a.samples.size(); ++i) {
     EXPECT_NEAR(a.samples[i], b.samples[i], 0.02) << i;  // walks move by 1 a step
-  }
-}
-
-TEST(CoherentPaths, AModelWithoutThemRefuses) {
-  Forecaster forecaster(
-      Model::load({.model = test::source_path("tests/data/golden/toto2-tiny-uni")}));
-  try {
-    (void)one(forecaster, walk(1, 100), drawn(8, 4));
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), "unsupported_paths");
-    EXPECT_EQ(error.status(), ExitStatus::usage);
   }
 }
 

@@ -196,6 +196,72 @@ TEST(Toto2Generation, QuantilesAreSorted) {
   }
 }
 
+/// Quantiles [variates][patches][9][P], and which patch of the forecast is the first.
+struct FirstBlock final : toto2::Sink {
+  void block(const toto2::Block& b) override {
+    if (b.index > 0) return;
+    first = b.first;
+    patches = b.patches;
+    quantiles.assign(b.quantiles.begin(), b.quantiles.end());
+  }
+  std::int32_t first = 0, patches = 0;
+  std::vector<double> quantiles;
+};
+
+FirstBlock first_block(const Toto2& net, const Request& request) {
+  FirstBlock sink;
+  toto2::generate(net, std::span(&request, 1), sink);
+  return sink;
+}
+
+// What the forecasts of a context are for coherent paths: of each patch what a forecast would be
+// that ends where the patch begins, so nothing of it has been seen, location and scale included.
+// (Group ids of patches and the tokens' distances are the same; the centre of xPos is not.)
+TEST(Toto2Generation, ForecastsOfTheContextAreOnePatchAhead) {
+  constexpr std::int32_t kVariates = 2, kContext = 20;
+  for (const Toto2Config& config : {released(), odd()}) {
+    const std::int32_t patch = config.patch_size;
+    for (const bool trim : {true, false}) {
+      const auto net = network(config, make_reference_backend_f64(), trim);
+      Dice dice(3);
+      const std::vector<float> values = dice.values(kVariates * kContext * patch);
+      const std::vector<std::uint8_t> mask(values.size(), 1);
+      const std::vector<std::int32_t> groups = {0, 0};
+      const auto forecast_from = [&](std::int32_t patches, bool coherent) {
+        std::vector<float> cut;
+        for (std::int32_t v = 0; v < kVariates; ++v) {
+          const auto from = values.begin() + std::ptrdiff_t{v} * kContext * patch;
+          cut.insert(cut.end(), from, from + std::ptrdiff_t{patches} * patch);
+        }
+        Request r;
+        r.targets = kVariates;
+        r.steps = patches * patch;
+        r.values = cut;
+        r.mask = std::span(mask).first(cut.size());
+        r.groups = groups;
+        r.horizon = patch;
+        r.coherent = coherent;
+        return first_block(*net, r);
+      };
+      const FirstBlock seen = forecast_from(kContext, true);
+      ASSERT_EQ(seen.first, -toto2::kPathTokens);
+      ASSERT_EQ(seen.patches, toto2::kPathTokens + 1);
+      const std::size_t cells = std::size_t{kQuantiles} * static_cast<std::size_t>(patch);
+      for (std::int32_t at = 0; at <= toto2::kPathTokens; ++at) {
+        const FirstBlock cut = forecast_from(kContext - toto2::kPathTokens + at, false);
+        for (std::size_t v = 0; v < kVariates; ++v) {
+          const std::size_t from =
+              (v * static_cast<std::size_t>(seen.patches) + static_cast<std::size_t>(at)) * cells;
+          for (std::size_t i = 0; i < cells; ++i) {
+            ASSERT_NEAR(seen.quantiles[from + i], cut.quantiles[v * cells + i], 1e-4)
+                << "patch " << at << ", variate " << v;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Toto2Generation, Refusals) {
   const auto net = network(released(), cpu());
   const auto code = [&](const std::function<void(Request&)>& change) {

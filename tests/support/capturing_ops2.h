@@ -32,6 +32,15 @@ class CapturingOps2 final : public Ops2 {
                  const SeriesArrays& a) const override {
     take_([=, this] { inner_.feed_back(now(call), quantiles, a); });
   }
+  [[nodiscard]] bool has_paths() const override { return inner_.has_paths(); }
+  void knot_neighbours(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
+                       double* scores, float* rho) const override {
+    take_([=, this] { inner_.knot_neighbours(now(call), a, quantiles, scores, rho); });
+  }
+  void knot_chains(const Call& call, const SeriesArrays& a, const float* rho,
+                   const KnotOutputs& to) const override {
+    take_([=, this] { inner_.knot_chains(now(call), a, rho, to); });
+  }
   void linear_silu(const Matrix& w, const ConstView& x, const View& y) const override {
     take_([=, this] { inner_.linear_silu(w, now(x), y); });
   }

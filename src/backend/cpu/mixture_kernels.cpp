@@ -63,35 +63,11 @@ std::size_t room(std::size_t components) { return (kHead + kParts * components) 
 
 // --- functions ---
 
-/// M(x) = P(Z > x) / (sqrt(2 pi) times the density), x >= 0: within 2e-7.
-HWY_INLINE Vec normal_over_density(Vec x) {
-  constexpr float kTerms[] = {
-      1.979738421e-05F,  1.192242078e-01F, 1.242633040e-01F,  8.302565684e-02F, 1.783417160e-01F,
-      -1.470225532e-01F, 3.178879600e-01F, -2.392784387e-01F, 6.949567429e-02F, -5.957310575e-03F};
-  const Vec s = hn::Div(set(1), hn::MulAdd(set(0.3F), x, set(1)));
-  Vec sum = set(kTerms[9]);
-  for (int k = 8; k >= 0; --k) sum = hn::MulAdd(sum, s, set(kTerms[k]));
-  return sum;
-}
-
-/// log(x) of a positive number that is not subnormal, to 1e-7 absolute.
-HWY_INLINE Vec log_of(Vec x) {
-  const Floats d;
-  const hn::RebindToSigned<Floats> di;
-  const auto bits = hn::BitCast(di, x);
-  const auto exponent = hn::Sub(hn::ShiftRight<23>(bits), hn::Set(di, 127));
-  const auto mantissa = hn::Or(hn::And(bits, hn::Set(di, 0x007FFFFF)), hn::Set(di, 0x3F800000));
-  const Vec e = hn::ConvertTo(d, exponent);
-  const Vec low =
-      hn::MulAdd(e, set(-2.12194440e-4F), log1p_unit(hn::Sub(hn::BitCast(d, mantissa), set(1))));
-  return hn::MulAdd(e, set(0.693359375F), low);
-}
-
 HWY_INLINE Vec log1p_of(Vec r) {
   const auto small = hn::Lt(r, set(1));
   const Vec near = log1p_unit(hn::Min(r, set(1)));
   if (hn::AllTrue(Floats(), small)) return near;
-  return hn::IfThenElse(small, near, log_of(hn::Add(set(1), r)));
+  return hn::IfThenElse(small, near, log_positive(hn::Add(set(1), r)));
 }
 
 // --- taking parameters ---
@@ -411,7 +387,7 @@ void at_scores(const float* room, std::size_t used, const float* scores, float* 
   Vec last = set(kInf);
   for (int n = 0; n < kMaxSteps; ++n) {
     const Sums s = sums_at<true>(room, used, x);
-    const Vec miss = log_of(hn::Div(hn::Mul(odds, s.upper), s.lower));
+    const Vec miss = log_positive(hn::Div(hn::Mul(odds, s.upper), s.lower));
     const Vec size = hn::Abs(miss);
     const Mask up = hn::Gt(miss, hn::Zero(d));
     b.low = hn::IfThenElse(up, x, b.low);

@@ -111,7 +111,7 @@ void CpuOps2::quantiles(const Call& call, const SeriesArrays& a, const ConstView
   split_tokens(team_, call, cells * kCyclesOfFunction,
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
                  const series2::Lane<float> lane = lane_of<float>(s, a, v);
-                 const std::int32_t p = s.patch + t + 1;
+                 const std::int32_t p = units_of(s, s.patch + t + 1);
                  const auto patch = static_cast<std::size_t>(a.patch);
                  float* const to = results + row * cells;
                  if (kernels_.spread(knots + row * cells, patch, lane.loc[p], lane.scale[p], to)) {
@@ -132,11 +132,83 @@ void CpuOps2::knot_results(const Call& call, const SeriesArrays& a, const ConstV
   expected2::quantiles(kTypes, call, a, quantiles);
   const float* const knots = typed<float>(quantiles);
   constexpr std::int64_t kCyclesOfDraw = 150;
-  const std::int64_t values = (to.kept != nullptr ? to.trajectories : 0) + 4;
-  split_tokens(team_, call, a.patch * values * kCyclesOfDraw,
+  constexpr std::int64_t kCyclesOfScore = 5;
+  const bool coherent = to.coherent && to.kept != nullptr;
+  const std::int64_t draws = to.kept != nullptr ? to.trajectories : 0;
+  const std::int64_t cycles = draws * (coherent ? kCyclesOfScore : kCyclesOfDraw);
+  KnotOutputs scalar = to;
+  if (coherent) scalar.kept = nullptr;
+  split_tokens(team_, call, a.patch * (cycles + 4 * kCyclesOfDraw),
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
-                 series2::knot_results(s, a, v, t, knots + row * kQuantiles * a.patch, to);
+                 const float* const own = knots + row * kQuantiles * a.patch;
+                 series2::knot_results(s, a, v, t, own, scalar);
+                 if (coherent) take_scores(s, a.patch, v, t, own, to);
                });
+}
+
+/// The draws of the steps that a token predicts, of their scores.
+void CpuOps2::take_scores(const CallSlice& s, std::int32_t patch, std::int32_t variate,
+                          std::int32_t token, const float* knots, const KnotOutputs& to) const {
+  const std::int32_t first = (s.patch + token + 1 - s.context) * patch;
+  if (first < 0) return;
+  const std::int64_t lane = std::int64_t{s.lane} + variate;
+  for (std::int32_t i = 0; i < patch && first + i < s.horizon; ++i) {
+    float* const z = to.kept + (lane * to.steps + first + i) * to.trajectories;
+    knots_.at_scores(knots + i, static_cast<std::size_t>(patch), s.exponential_tails,
+                     static_cast<std::size_t>(s.trajectories), z);
+  }
+}
+
+void CpuOps2::knot_neighbours(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
+                              double* scores, float* rho) const {
+  const OperationSpan span(Operation::knot_neighbours);
+  expected2::quantiles(kTypes, call, a, quantiles);
+  const float* const knots = typed<float>(quantiles);
+  constexpr std::int64_t kCyclesOfScore = 200;
+  const auto items = [](const CallSlice& s) { return std::int64_t{s.variates}; };
+  const std::int64_t lanes = count_items(call, items);
+  if (lanes == 0) return;
+  const auto one = [&](std::int32_t, const CallSlice& s, std::int64_t v) {
+    const std::int64_t row = s.row + v * s.tokens;
+    series2::knot_neighbours(s, a, static_cast<std::int32_t>(v), knots + row * kQuantiles * a.patch,
+                             scores + row * a.patch, rho + (s.lane + v) * a.patch);
+  };
+  split(team_, lanes, call.rows * a.patch * kCyclesOfScore / lanes,
+        [&](std::int64_t first, std::int64_t end, int) {
+          for_each_item(call, first, end, items, one);
+        });
+}
+
+void CpuOps2::knot_chains(const Call& call, const SeriesArrays& a, const float* rho,
+                          const KnotOutputs& to) const {
+  const OperationSpan span(Operation::knot_chains);
+  constexpr std::int64_t kCyclesOfScore = 10;
+  constexpr std::int32_t kTogether = 64;  // trajectories
+  const auto blocks = [](const CallSlice& s) {
+    return std::int64_t{s.trajectories} / kTogether + (s.trajectories % kTogether != 0 ? 1 : 0);
+  };
+  const auto items = [&](const CallSlice& s) { return blocks(s) * s.variates; };
+  const std::int64_t count = count_items(call, items);
+  const auto one = [&](std::int32_t, const CallSlice& s, std::int64_t item) {
+    const std::int64_t v = item / blocks(s);
+    const std::int64_t first = item % blocks(s) * kTogether;
+    const std::int64_t lane = s.lane + v;
+    const auto n = std::min<std::int64_t>(kTogether, s.trajectories - first);
+    const float* before = nullptr;
+    for (std::int32_t step = 0; step < s.horizon; ++step) {
+      const paths::ChainStep next = paths::chain_step(rho + lane * a.patch, a.patch, step);
+      float* const z = to.kept + (lane * to.steps + step) * to.trajectories + first;
+      knots_.chain({s.seed, s.key, static_cast<std::uint32_t>(v), static_cast<std::uint32_t>(first),
+                    static_cast<std::uint32_t>(step), static_cast<float>(next.rho),
+                    static_cast<float>(next.free)},
+                   before, static_cast<std::size_t>(n), z);
+      before = z;
+    }
+  };
+  split(team_, count, to.steps * kTogether * kCyclesOfScore,
+        [&](std::int64_t first, std::int64_t end, int) {
+          for_each_item(call, first, end, items, one);
+        });
 }
 
 void CpuOps2::feed_back(const Call& call, const ConstView& quantiles, const SeriesArrays& a) const {
@@ -145,7 +217,7 @@ void CpuOps2::feed_back(const Call& call, const ConstView& quantiles, const Seri
   const float* const knots = typed<float>(quantiles);
   split_tokens(team_, call, cycles_of_copy(a.patch),
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
-                 if (v >= s.targets) return;
+                 if (v >= s.targets || s.patch + t + 1 < s.context) return;
                  series2::feed_back(lane_of<float>(s, a, v), s.patch + t + 1,
                                     knots + row * kQuantiles * a.patch);
                });

@@ -9,7 +9,7 @@
 #include "backend/expected_views.h"
 #include "backend/operation.h"
 #include "backend/path_scores.h"
-#include "statistics/mixture.h"
+#include "statistics/normal.h"
 
 namespace toto::cpu {
 namespace {

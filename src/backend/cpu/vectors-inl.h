@@ -125,6 +125,31 @@ HWY_INLINE Vec log1p_unit(Vec e) {
   return log_of(f, hn::IfThenElseZero(big, one));
 }
 
+/// log(x) of a positive number that is not subnormal, to 1e-7 absolute.
+HWY_INLINE Vec log_positive(Vec x) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> di;
+  const auto bits = hn::BitCast(di, x);
+  const auto exponent = hn::Sub(hn::ShiftRight<23>(bits), hn::Set(di, 127));
+  const auto mantissa = hn::Or(hn::And(bits, hn::Set(di, 0x007FFFFF)), hn::Set(di, 0x3F800000));
+  const Vec e = hn::ConvertTo(d, exponent);
+  const Vec low = hn::MulAdd(e, hn::Set(d, -2.12194440e-4F),
+                             log1p_unit(hn::Sub(hn::BitCast(d, mantissa), hn::Set(d, 1))));
+  return hn::MulAdd(e, hn::Set(d, 0.693359375F), low);
+}
+
+/// M(x) = P(Z > x) / (sqrt(2 pi) times the density), x >= 0: within 2e-7.
+HWY_INLINE Vec normal_over_density(Vec x) {
+  const Floats d;
+  constexpr float kTerms[] = {
+      1.979738421e-05F,  1.192242078e-01F, 1.242633040e-01F,  8.302565684e-02F, 1.783417160e-01F,
+      -1.470225532e-01F, 3.178879600e-01F, -2.392784387e-01F, 6.949567429e-02F, -5.957310575e-03F};
+  const Vec s = hn::Div(hn::Set(d, 1), hn::MulAdd(hn::Set(d, 0.3F), x, hn::Set(d, 1)));
+  Vec sum = hn::Set(d, kTerms[9]);
+  for (int k = 8; k >= 0; --k) sum = hn::MulAdd(sum, s, hn::Set(d, kTerms[k]));
+  return sum;
+}
+
 /// To full relative accuracy; infinities and NaN stay what they are.
 HWY_INLINE Vec asinh(Vec x) {
   const Floats d;

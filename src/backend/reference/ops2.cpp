@@ -109,7 +109,7 @@ void ReferenceOps2<T>::quantiles(const Call& call, const SeriesArrays& a, const 
   T* const to = typed<T>(y);
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
     const std::int64_t at = row * kQuantiles * a.patch;
-    series2::quantiles(lane_of<T>(s, a, v), s.patch + t + 1, from + at, to + at);
+    series2::quantiles(lane_of<T>(s, a, v), units_of(s, s.patch + t + 1), from + at, to + at);
   });
 }
 
@@ -131,9 +131,47 @@ void ReferenceOps2<T>::feed_back(const Call& call, const ConstView& quantiles,
   expected2::quantiles(kTypes<T>, call, a, quantiles);
   const T* const knots = typed<T>(quantiles);
   for_each_token(call, [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
-    if (v >= s.targets) return;
+    if (v >= s.targets || s.patch + t + 1 < s.context) return;
     series2::feed_back(lane_of<T>(s, a, v), s.patch + t + 1, knots + row * kQuantiles * a.patch);
   });
+}
+
+template <typename T>
+void ReferenceOps2<T>::knot_neighbours(const Call& call, const SeriesArrays& a,
+                                       const ConstView& quantiles, double* scores,
+                                       float* rho) const {
+  const OperationSpan span(Operation::knot_neighbours);
+  expected2::quantiles(kTypes<T>, call, a, quantiles);
+  const T* const knots = typed<T>(quantiles);
+  for (std::int32_t i = 0; i < call.count; ++i) {
+    const CallSlice& s = call.slices[i];
+    for (std::int32_t v = 0; v < s.variates; ++v) {
+      const std::int64_t row = s.row + std::int64_t{v} * s.tokens;
+      series2::knot_neighbours(s, a, v, knots + row * kQuantiles * a.patch, scores + row * a.patch,
+                               rho + (std::int64_t{s.lane} + v) * a.patch);
+    }
+  }
+}
+
+template <typename T>
+void ReferenceOps2<T>::knot_chains(const Call& call, const SeriesArrays& a, const float* rho,
+                                   const KnotOutputs& to) const {
+  const OperationSpan span(Operation::knot_chains);
+  const auto draw = [&](const CallSlice& s, std::int32_t v, std::int32_t n) {
+    const std::int64_t lane = std::int64_t{s.lane} + v;
+    double z = 0;
+    for (std::int32_t step = 0; step < s.horizon; ++step) {
+      const paths::ChainStep one = paths::chain_step(rho + lane * a.patch, a.patch, step);
+      z = one.rho * z + one.free * paths::knot_normal(s, v, n, step);
+      to.kept[(lane * to.steps + step) * to.trajectories + n] = static_cast<float>(z);
+    }
+  };
+  for (std::int32_t i = 0; i < call.count; ++i) {
+    const CallSlice& s = call.slices[i];
+    for (std::int32_t v = 0; v < s.variates; ++v) {
+      for (std::int32_t n = 0; n < s.trajectories; ++n) draw(s, v, n);
+    }
+  }
 }
 
 template <typename T>

@@ -166,14 +166,15 @@ void sort_quantiles(T* y, std::int32_t stride) {
   }
 }
 
-/// Spec B8 of patch p: raw [9][P] to y [9][P].
+/// Spec B8: raw [9][P] to y [9][P], in units of patch p.
 template <typename T>
 void quantiles(const Lane<T>& lane, std::int32_t p, const T* raw, T* y) {
+  const T loc = lane.loc[p], scale = lane.scale[p];
   for (std::int32_t q = 0; q < kQuantiles; ++q) {
     T* row = y + std::int64_t{q} * lane.patch;
     const T* from = raw + std::int64_t{q} * lane.patch;
     for (std::int32_t i = 0; i < lane.patch; ++i) {
-      row[i] = std::sinh(from[i]) * lane.scale[p] + lane.loc[p];
+      row[i] = std::sinh(from[i]) * scale + loc;
     }
     replace_infinities(row, lane.patch);
     for (std::int32_t i = 0; i < lane.patch; ++i) {  // NaN stays NaN
@@ -196,6 +197,7 @@ template <typename T>
 void knot_results(const CallSlice& s, const SeriesArrays& a, std::int32_t variate,
                   std::int32_t token, const T* quantiles, const KnotOutputs& to) {
   const std::int32_t p = s.patch + token + 1;
+  if (p < s.context) return;
   const std::int32_t first = (p - s.context) * a.patch;
   const std::int64_t at = first_patch_of(s, variate) + p;
   const auto loc = static_cast<double>(typed<T>(a.loc)[at]);
@@ -209,6 +211,30 @@ void knot_results(const CallSlice& s, const SeriesArrays& a, std::int32_t variat
     step.put_statistics(to);
     for (std::int32_t n = 0; n < step.draws(to); ++n) step.put_draw(to, n);
   }
+}
+
+/// Ops2::knot_neighbours of one lane: quantiles [tokens][9][P] and scores [tokens][P] of its
+/// tokens, rho [P].
+template <typename T>
+void knot_neighbours(const CallSlice& s, const SeriesArrays& a, std::int32_t variate,
+                     const T* quantiles, double* scores, float* rho) {
+  const std::int32_t tokens = std::max(s.scored - 1 - s.patch, 0);
+  const std::int64_t lane = first_patch_of(s, variate);
+  const T* const values = typed<T>(a.values);
+  double knots[kQuantiles];
+  for (std::int32_t t = 0; t < tokens; ++t) {
+    const std::int64_t cell = (lane + s.patch + t + 1) * a.patch;
+    for (std::int32_t i = 0; i < a.patch; ++i) {
+      double& score = scores[std::int64_t{t} * a.patch + i];
+      score = std::numeric_limits<double>::quiet_NaN();
+      if (a.mask[cell + i] == 0) continue;
+      for (std::int32_t q = 0; q < kQuantiles; ++q) {
+        knots[q] = static_cast<double>(quantiles[(std::int64_t{t} * kQuantiles + q) * a.patch + i]);
+      }
+      score = paths::knot_score(knots, static_cast<double>(values[cell + i]));
+    }
+  }
+  paths::knot_correlations(scores, tokens, a.patch, rho);
 }
 
 /// Calls visit(slice, variate, token, row) for every token of a call.

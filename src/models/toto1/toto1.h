@@ -77,7 +77,7 @@ class Toto1 final : public Network {
   }
   [[nodiscard]] std::int32_t components() const override { return config_.components; }
   [[nodiscard]] std::unique_ptr<Program> program() const override;
-  [[nodiscard]] bool has_paths() const override { return true; }
+  [[nodiscard]] bool has_paths() const override { return backend().paths() != nullptr; }
   [[nodiscard]] std::int32_t time_layers() const { return time_layers_; }
   [[nodiscard]] bool has_labels() const { return static_cast<bool>(labels_); }
   [[nodiscard]] ScalerSpec scaler_spec() const;

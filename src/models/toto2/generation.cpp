@@ -80,7 +80,7 @@ void Generation::begin(std::span<const Request> requests) {
     patches += std::int64_t{s.variates} * s.patches;
     positions_ = std::max<std::int64_t>(positions_, s.patches);
     rows += std::int64_t{s.variates} * std::max(p.context + p.block, 2 * p.block);
-    wanted += std::int64_t{s.variates} * p.block;
+    wanted += std::int64_t{s.variates} * (p.block + path_tokens(r.coherent, p.context));
     progress_.push_back(p);
   }
   if (patches * 2 * std::max(net_.inner(), patch) > std::numeric_limits<std::int32_t>::max()) {
@@ -146,6 +146,7 @@ void Generation::place(std::size_t index, const HostArrays& to) {
   CallSlice& s = p.slice;
   const std::int32_t pad = p.context * patch - r.steps;
   std::int32_t leading = p.context;  // patches that are hidden in every variate
+  p.whole = true;
   const std::int64_t cells = std::int64_t{s.variates} * s.patches;
   std::fill_n(to.values + s.array * patch, cells * patch, 0.0F);
   std::fill_n(to.mask + s.array * patch, cells * patch, std::uint8_t{0});
@@ -162,7 +163,11 @@ void Generation::place(std::size_t index, const HostArrays& to) {
     std::copy_n((target ? r.mask : r.known_mask).begin() + from, steps, to.mask + first_step);
     to.groups[s.lane + v] = (target ? r.groups : r.known_groups)[static_cast<std::size_t>(e)];
     const auto patch_mask = [&](std::int32_t at) { return to.mask + (lane + at) * patch; };
-    if (target) std::fill_n(patch_mask(p.context - 1), patch, std::uint8_t{1});
+    if (target) {
+      const std::uint8_t* const last = patch_mask(p.context - 1);
+      p.whole = p.whole && std::find(last, last + patch, 0) == last + patch;
+      std::fill_n(patch_mask(p.context - 1), patch, std::uint8_t{1});
+    }
     std::int32_t first = p.context;
     for (std::int32_t at = 0; at < p.context; ++at) {
       const bool none = std::none_of(patch_mask(at), patch_mask(at + 1),
@@ -223,6 +228,12 @@ void Generation::next_call() {
     wanted.row = wanted_rows;
     wanted.patch = p.context + p.done - 1;
     wanted.tokens = b;
+    if (first && requests_[i].coherent) {
+      // A last patch with gaps is taken as observed, but nobody has seen all of it.
+      wanted.scored = p.context - (p.whole ? 0 : 1);
+      wanted.patch = std::max(wanted.patch - kPathTokens, all.patch);
+      wanted.tokens = p.context + b - 1 - wanted.patch;
+    }
     wanted.ids += wanted.patch - all.patch;
     wanted_rows += wanted.rows();
     all_.push_back(all);
@@ -264,7 +275,7 @@ void Generation::run(const Toto2Workspace& memory, const BatchSizes& room, const
     if (!capturing) observer = sink.observer(index, all, wanted);
     net_.forward(all, wanted, arrays, memory.rotary, memory.kv, memory.act, &observer);
     ops.quantiles(wanted, arrays, memory.act.raw, memory.quantiles);
-    sink.predicted(wanted, arrays, memory.quantiles);
+    sink.predicted(index, wanted, arrays, memory.quantiles);
     if (sink.wants_blocks()) deliver(memory, arrays, wanted, index, sink);
     if (index + 1 == room.calls) break;
     ops.feed_back(wanted, memory.quantiles, arrays);

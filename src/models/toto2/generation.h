@@ -2,6 +2,7 @@
 // Forecasts of a batch of requests (spec B4, B9): arrays, blocks, and the network in between.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,6 +38,7 @@ struct Request {
   std::int32_t trajectories = 0;
   std::int32_t level_first = 0, level_count = 0;
   bool exponential_tails = false;    // beyond the outermost quantiles
+  bool coherent = false;             // Ops2::knot_neighbours is to follow the first call
   std::span<const double> feedback;  // [V][NP*P]: takes the place of medians; empty: does not
 };
 
@@ -44,7 +46,7 @@ struct Request {
 struct Block {
   std::size_t request;
   std::int32_t index;                  // of the block
-  std::int32_t first;                  // patch of the forecast
+  std::int32_t first;                  // patch of the forecast; below 0: of the context
   std::int32_t patches;                // b
   std::int32_t variates;               // A
   std::span<const double> raw;         // [A][b][9][P]: asinh space, unsorted; only where asked for
@@ -57,8 +59,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
   /// An operation right after those that left the quantiles [rows][9][P] of a call.
-  virtual void predicted(const Call& /*wanted*/, const SeriesArrays& /*arrays*/,
-                         const ConstView& /*quantiles*/) {}
+  virtual void predicted(std::int32_t /*index*/, const Call& /*wanted*/,
+                         const SeriesArrays& /*arrays*/, const ConstView& /*quantiles*/) {}
   /// Whether block() is to be called, which needs the results on the host: never while a graph is
   /// captured.
   [[nodiscard]] virtual bool wants_blocks() const { return true; }
@@ -73,6 +75,15 @@ class Sink {
     return {};
   }
 };
+
+/// Tokens of a context whose forecasts show how steps go together: with all of 1,024 steps coherent
+/// paths of many series cost a sixth of a forecast, with these a twentieth.
+inline constexpr std::int32_t kPathTokens = 16;
+
+/// How many of them a context of so many patches has at most.
+[[nodiscard]] constexpr std::int32_t path_tokens(bool coherent, std::int32_t context) {
+  return coherent ? std::min(kPathTokens, context - 1) : 0;
+}
 
 /// Throws Error (2) for what the model cannot compute: invalid_block for a block that is no
 /// multiple of the patch, context_too_long for more than kToto2MaxPatches patches. `steps` of the
@@ -120,6 +131,7 @@ class Generation {
     std::int32_t block = 0;    // bs
     std::int32_t done = 0;
     bool hides = false;  // some patch of the context has no observation
+    bool whole = false;  // no value is missing in the last patch of the context
     CallSlice slice;     // what is the same in all calls
   };
   /// Arrays of a batch on their way to the backend.

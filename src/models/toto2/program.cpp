@@ -13,8 +13,8 @@ using toto2::Toto2Workspace;
 
 constexpr std::int32_t kMaxCalls = 64;  // of a captured forecast
 
-constexpr const char* kNames[] = {"rows",    "wanted rows", "lanes",
-                                  "patches", "positions",   "layers with a cache"};
+constexpr const char* kNames[] = {"rows",      "wanted rows",         "lanes",     "patches",
+                                  "positions", "layers with a cache", "path lanes"};
 
 /// Patches that are predicted at a time.
 std::int32_t block_of(const Item& item, std::int32_t patch) {
@@ -49,6 +49,11 @@ std::int64_t Toto2Program::prefill_rows(const Item& item, const MicroBatch& /*ba
   return std::int64_t{item.variates} * std::max(item.tokens + block, 2 * block);
 }
 
+std::int64_t Toto2Program::wanted_of(const Item& item, const MicroBatch& batch) const {
+  return std::int64_t{item.variates} *
+         (block_of(item, net_.patch()) + toto2::path_tokens(batch.coherent, item.tokens));
+}
+
 /// Context and horizon, and each block after the first twice: as a prediction, as what was
 /// observed.
 std::int64_t Toto2Program::tokens(const Item& item, const MicroBatch& /*batch*/) const {
@@ -68,12 +73,13 @@ Capacity Toto2Program::need(const MicroBatch& batch) const {
     const std::int32_t block = block_of(item, net_.patch());
     one_pass = one_pass && block == item.patches;
     c.of[toto2::kRows] += prefill_rows(item, batch);
-    c.of[toto2::kWanted] += std::int64_t{item.variates} * block;
+    c.of[toto2::kWanted] += wanted_of(item, batch);
     c.of[toto2::kLanes] += item.variates;
     c.of[toto2::kPatches] += std::int64_t{item.variates} * (item.tokens + item.patches);
     c.of[toto2::kPositions] =
         std::max<std::int64_t>(c.of[toto2::kPositions], item.tokens + item.patches);
   }
+  c.of[toto2::kPathLanes] = batch.coherent ? c.of[toto2::kLanes] : 0;
   c.of[toto2::kCaches] = one_pass ? std::min(1, net_.time_layers()) : net_.time_layers();
   return c;
 }
@@ -104,7 +110,7 @@ void Toto2Program::size(const MicroBatch& batch, ProgramKey& key) const {
   std::int64_t rows = 0, wanted = 0, patches = 0;
   for (const Item& item : batch.items) {
     rows += prefill_rows(item, batch);
-    wanted += std::int64_t{item.variates} * block_of(item, net_.patch());
+    wanted += wanted_of(item, batch);
     patches += std::int64_t{item.variates} * (item.tokens + item.patches);
   }
   const auto most = [&](std::int64_t n, std::size_t dimension) {
@@ -137,7 +143,7 @@ Cost Toto2Program::take_cost() {
 
 // --- requests ---
 
-void Toto2Program::take(const Item& item, Held& held) const {
+void Toto2Program::take(const Item& item, bool coherent, Held& held) const {
   const Prepared& s = *item.prepared;
   toto2::Request& r = held.request;
   r = {};
@@ -162,6 +168,7 @@ void Toto2Program::take(const Item& item, Held& held) const {
   r.key = s.key;
   r.trajectories = item.trajectories;
   r.exponential_tails = item.tails == Tails::exponential;
+  r.coherent = coherent;
   r.level_first = item.level_first;
   r.level_count = item.level_count;
   if (r.covariates > 0) take_covariates(item, held);
@@ -209,7 +216,7 @@ void Toto2Program::stage(const MicroBatch& batch, const ProgramKey& key, const S
   if (held_.size() < batch.items.size()) held_.resize(batch.items.size());
   requests_.clear();
   for (std::size_t i = 0; i < batch.items.size(); ++i) {
-    take(batch.items[i], held_[i]);
+    take(batch.items[i], batch.coherent, held_[i]);
     requests_.push_back(held_[i].request);
   }
   generation_.begin(requests_);
@@ -221,17 +228,26 @@ void Toto2Program::stage(const MicroBatch& batch, const ProgramKey& key, const S
 
 void Toto2Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& key,
                        const Workspace& workspace) {
+  memory_ = &static_cast<const Toto2Workspace&>(workspace);
   batch_ = &batch;
   probed_ = ex.probe != nullptr;
   results_.begin(ex, batch, key, net_.patch(), ex.in_at);
-  generation_.run(static_cast<const Toto2Workspace&>(workspace), room(key), ex.in,
-                  ex.in_at + KnotResults::input_bytes(key), ex.capturing, *this);
+  generation_.run(*memory_, room(key), ex.in, ex.in_at + KnotResults::input_bytes(key),
+                  ex.capturing, *this);
   results_.finish(ex);
 }
 
-void Toto2Program::predicted(const Call& wanted, const SeriesArrays& arrays,
+/// The first call has all requests, and with coherent paths the forecasts of their contexts.
+void Toto2Program::predicted(std::int32_t index, const Call& wanted, const SeriesArrays& arrays,
                              const ConstView& quantiles) {
-  net_.ops().knot_results(wanted, arrays, quantiles, results_.outputs());
+  const Ops2& ops = net_.ops();
+  const KnotOutputs to = results_.outputs();
+  if (to.coherent && index == 0) {
+    float* const rho = typed<float>(memory_->rho);
+    ops.knot_neighbours(wanted, arrays, quantiles, typed<double>(memory_->scores), rho);
+    ops.knot_chains(wanted, arrays, rho, to);
+  }
+  ops.knot_results(wanted, arrays, quantiles, to);
 }
 
 /// For those who look inside.
@@ -243,6 +259,7 @@ void Toto2Program::block(const toto2::Block& b) {
   for (std::int32_t v = 0; v < b.variates; ++v) {
     for (std::int32_t p = 0; p < b.patches; ++p) {
       const std::int32_t first = (b.first + p) * patch;
+      if (first < 0) continue;
       const auto row = static_cast<std::size_t>(v * b.patches + p) * kQuantiles;
       const std::size_t at = static_cast<std::size_t>(v) * patches +
                              static_cast<std::size_t>(item.tokens + b.first + p);

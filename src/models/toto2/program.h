@@ -47,14 +47,16 @@ class Toto2Program final : public Program, private toto2::Sink {
     std::vector<std::uint8_t> known_mask;
     std::vector<double> feedback;
   };
-  void take(const Item& item, Held& held) const;
+  void take(const Item& item, bool coherent, Held& held) const;
   void take_covariates(const Item& item, Held& held) const;
 
+  /// Tokens that feed the head, in all lanes of an item.
+  [[nodiscard]] std::int64_t wanted_of(const Item& item, const MicroBatch& batch) const;
   /// Calls of the network: the most blocks of an item.
   [[nodiscard]] std::int32_t calls_of(const MicroBatch& batch) const;
   [[nodiscard]] static toto2::BatchSizes room(const ProgramKey& key);
 
-  void predicted(const Call& wanted, const SeriesArrays& arrays,
+  void predicted(std::int32_t index, const Call& wanted, const SeriesArrays& arrays,
                  const ConstView& quantiles) override;
   [[nodiscard]] bool wants_blocks() const override { return probed_; }
   [[nodiscard]] bool wants_statistics() const override { return probed_; }
@@ -66,8 +68,9 @@ class Toto2Program final : public Program, private toto2::Sink {
   std::vector<toto2::Request> requests_;
   KnotResults results_;
   Cost cost_;
-  const MicroBatch* batch_ = nullptr;  // of the run
-  bool probed_ = false;                // likewise: somebody looks inside
+  const toto2::Toto2Workspace* memory_ = nullptr;  // of the run
+  const MicroBatch* batch_ = nullptr;              // likewise
+  bool probed_ = false;                            // likewise: somebody looks inside
 };
 
 }  // namespace toto

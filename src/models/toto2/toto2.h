@@ -90,6 +90,7 @@ class Toto2 final : public Network {
   [[nodiscard]] std::int32_t exact_steps(std::int32_t horizon) const override { return horizon; }
   [[nodiscard]] LevelRange level_range() const override { return {0.1, 0.9}; }
   [[nodiscard]] std::unique_ptr<Program> program() const override;
+  [[nodiscard]] bool has_paths() const override { return ops_->has_paths(); }
   [[nodiscard]] const Ops2& ops() const { return *ops_; }
   /// What forward() begins with: a.inputs [rows][2P], for the rows of a call.
   [[nodiscard]] View inputs_of(const Call& call, const Toto2Activations& a) const;

@@ -59,6 +59,10 @@ std::unique_ptr<Toto2Workspace> lay_out(const Toto2& net, const Capacity& c, std
   w->act.wanted = values(c.of[kWanted], width);
   w->act.raw = values(c.of[kWanted], kQuantiles * patch);
   w->quantiles = values(c.of[kWanted], kQuantiles * patch);
+  if (c.of[kPathLanes] > 0) {
+    w->scores = pieces.take(ElementType::f64, c.of[kWanted], patch);
+    w->rho = pieces.take(ElementType::f32, c.of[kPathLanes], patch);
+  }
   for (std::int64_t i = 0; i < c.of[kCaches]; ++i) {
     const View keys = values(c.of[kPatches] * shape.groups, shape.qk);
     w->kv.push_back({keys, values(c.of[kPatches] * shape.groups, shape.v)});

@@ -19,6 +19,7 @@ enum Dimension : std::size_t {
   kPatches,    // of context and forecast of all lanes
   kPositions,  // of one lane, the most
   kCaches,     // layers whose keys and values are kept
+  kPathLanes,  // variates of all requests, where paths are coherent
 };
 
 class Toto2Workspace final : public Workspace {
@@ -28,6 +29,9 @@ class Toto2Workspace final : public Workspace {
   std::vector<KvCache> kv;
   Toto2Activations act;
   View quantiles;  // [wanted rows][9*P]
+  // Of coherent paths.
+  View scores;  // float64 [wanted rows][P]
+  View rho;     // float32 [lanes][P]
 };
 
 std::unique_ptr<Toto2Workspace> lay_out(const Toto2& net, const Capacity& capacity, std::byte* base,

@@ -74,6 +74,19 @@ TEST_F(SeasonalNaive, MalformedCheckpointsAreRefused) {
   EXPECT_EQ(test::error_of([&] { (void)model(); }).code(), "missing_tensor");
 }
 
+TEST_F(SeasonalNaive, DrawsNoCoherentPaths) {
+  const test::OwnedSeries owned = test::wave(0, 60);
+  const Series series = owned.view();
+  ForecastOptions options;
+  options.horizon = 8;
+  options.keep_samples = true;
+  options.paths = Paths::coherent;
+  Forecaster forecaster(model());
+  const Error refused = test::error_of([&] { (void)forecaster.forecast({&series, 1}, options); });
+  EXPECT_EQ(refused.code(), "unsupported_paths");
+  EXPECT_EQ(refused.status(), ExitStatus::usage);
+}
+
 TEST_F(SeasonalNaive, Forecasts) {
   for (const Mode mode : {Mode::eager, Mode::planned, Mode::reduce_overhead}) {
     LoadOptions load;

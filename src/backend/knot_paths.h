@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coherent paths of a distribution that is known by its quantiles, in double, for the host and a
+// device: the scores of observations, how neighbouring steps go together, and the normals that
+// draws are made of (docs/statistics.md, "Coherent paths of Toto 2.0").
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "backend/ops2.h"
+#include "core/draw.h"
+#include "statistics/knots.h"
+#include "statistics/normal.h"
+
+namespace toto::paths {
+
+/// The normal score of x in the distribution with these knots and exponential tails: within 5 of 0,
+/// NaN where there is none. An observation that equals several knots, or lies beyond a tail that is
+/// no wider than a point, counts as the middle of that mass.
+TOTO_HOST_DEVICE inline double knot_score(Knots knots, double x) {
+  constexpr double kMaxScore = 5;  // a surprise counts as no more than this
+  const std::size_t n = knots.size();
+  const auto parts = static_cast<double>(n + 1);
+  if (std::isnan(x) || std::isnan(knots[n - 1])) return NAN;  // NaN come last
+  std::size_t below = 0, through = 0;                         // knots < x, and those <= x
+  while (below < n && knots[below] < x) ++below;
+  through = below;
+  while (through < n && knots[through] <= x) ++through;
+  const auto beyond = [parts](double outer, double inner, double at) {
+    const double step = knot_halving(outer, inner);
+    return (step == 0 ? 0.5 : exp2(-(at - outer) / step)) / parts;
+  };
+  double lower = 0, upper = 0;
+  if (through > below) {
+    lower = static_cast<double>(below + through + 1) / (2 * parts);
+    upper = 1 - lower;
+  } else if (below == 0) {
+    lower = beyond(knots[0], knots[1], x);
+    upper = 1 - lower;
+  } else if (below == n) {
+    upper = beyond(knots[n - 1], knots[n - 2], x);
+    lower = 1 - upper;
+  } else {
+    const double left = knots[below - 1];
+    const double share = (x - left) / (knots[below] - left);
+    lower = (static_cast<double>(below) + share) / parts;
+    upper = 1 - lower;
+  }
+  const double z = normal_score(lower, upper);
+  return z < -kMaxScore ? -kMaxScore : z > kMaxScore ? kMaxScore : z;
+}
+
+/// The correlation of neighbours half a patch after the first, as its last two quarters lead there:
+/// where errors carry over by a factor, e' = a e + fresh, v = 1 / (1 - rho^2) is their variance and
+/// goes on as v' = 1 + a^2 v. `rho` is of the neighbours of the first patch.
+TOTO_HOST_DEVICE inline double rho_afterwards(const float* rho, std::int32_t patch) {
+  const std::int32_t quarter = patch / 4;
+  if (quarter < 2) return patch > 1 ? static_cast<double>(rho[patch - 2]) : 0;
+  double rest[2] = {};  // sums of 1 - rho^2: of the last but one quarter, and of the last
+  for (std::int32_t i = 0; i < 2 * quarter; ++i) {
+    const auto r = static_cast<double>(rho[patch - 1 - 2 * quarter + i]);
+    rest[i / quarter] += 1 - r * r;
+  }
+  const double from = quarter / rest[0], to = quarter / rest[1];
+  const auto after = [](double v, double squared, std::int32_t steps) {
+    for (std::int32_t i = 0; i < steps; ++i) v = 1 + squared * v;
+    return v;
+  };
+  double low = 0, high = 1;  // of a^2
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    (after(from, middle, quarter) > to ? high : low) = middle;
+  }
+  return std::sqrt(1 - 1 / after(to, low, quarter / 2 + patch / 2));
+}
+
+/// What the scores of steps s and s + 1 have in common, and in how many tokens.
+struct Pairs {
+  double found = 0, count = 0;
+};
+TOTO_HOST_DEVICE inline Pairs knot_pairs(const double* scores, std::int32_t tokens,
+                                         std::int32_t patch, std::int32_t s) {
+  double both = 0, first = 0, second = 0, count = 0;
+  for (std::int32_t i = 0; i < tokens; ++i) {
+    const double a = scores[std::int64_t{i} * patch + s];
+    const double b = scores[std::int64_t{i} * patch + s + 1];
+    if (std::isnan(a) || std::isnan(b)) continue;
+    both += a * b;
+    first += a * a;
+    second += b * b;
+    count += 1;
+  }
+  return {first > 0 && second > 0 ? both / std::sqrt(first * second) : 0, count};
+}
+
+/// What a correlation that was found is drawn towards, and as how many pairs that counts.
+struct Prior {
+  double mean, count, each;  // each: pairs behind one that was found
+  TOTO_HOST_DEVICE Prior(double all, double weights, std::int32_t patch) {
+    constexpr double kPrior = 8;  // pairs without correlation that the mean of all counts as
+    mean = all / (weights + kPrior);
+    // Few pairs tell a correlation near 1: its variance is (1 - rho^2)^2 over their number.
+    count = kPrior * (1 - mean * mean) * (1 - mean * mean);
+    each = patch > 1 ? weights / (patch - 1) : 0;
+  }
+  [[nodiscard]] TOTO_HOST_DEVICE float drawn(double found) const {
+    return bounded((each * found + count * mean) / (each + count));
+  }
+  [[nodiscard]] TOTO_HOST_DEVICE static float bounded(double r) {
+    constexpr double kMaxRho = 0.999;
+    return static_cast<float>(r < 0 ? 0 : r > kMaxRho ? kMaxRho : r);
+  }
+};
+
+/// rho [P] of one variate from scores [tokens][P], NaN where a value is missing: rho[s] of steps s
+/// and s + 1 of the first patch, the last of all neighbours that come after.
+inline void knot_correlations(const double* scores, std::int32_t tokens, std::int32_t patch,
+                              float* rho) {
+  double all = 0, weights = 0;
+  for (std::int32_t s = 0; s + 1 < patch; ++s) {
+    const Pairs pairs = knot_pairs(scores, tokens, patch, s);
+    rho[s] = static_cast<float>(pairs.found);
+    all += pairs.count * pairs.found;
+    weights += pairs.count;
+  }
+  const Prior prior(all, weights, patch);
+  for (std::int32_t s = 0; s + 1 < patch; ++s) rho[s] = prior.drawn(static_cast<double>(rho[s]));
+  rho[patch - 1] = Prior::bounded(rho_afterwards(rho, patch));
+}
+
+/// What step `step` of a forecast is made of: z = rho z' + free e, with z' of the step before.
+struct ChainStep {
+  double rho, free;
+};
+TOTO_HOST_DEVICE inline ChainStep chain_step(const float* rho, std::int32_t patch,
+                                             std::int32_t step) {
+  if (step == 0) return {0, 1};
+  const auto r = static_cast<double>(rho[step < patch ? step - 1 : patch - 1]);
+  return {r, std::sqrt(1 - r * r)};
+}
+
+/// The standard normal of a draw's address: of the level that an independent draw has.
+TOTO_HOST_DEVICE inline double knot_normal(const CallSlice& s, std::int32_t variate,
+                                           std::int32_t trajectory, std::int32_t step) {
+  const double level = quantile_level(draw_words(
+      s.seed, {s.key, static_cast<std::uint32_t>(variate), static_cast<std::uint32_t>(trajectory),
+               static_cast<std::uint32_t>(step)}));
+  return normal_score(level, 1 - level);
+}
+
+/// The quantile of the level Phi(z).
+TOTO_HOST_DEVICE inline double at_knot_score(Knots knots, double z, bool exponential_tails) {
+  const double limited = z < -kMaxNormalScore  ? -kMaxNormalScore
+                         : z > kMaxNormalScore ? kMaxNormalScore
+                                               : z;
+  const double level = limited < 0 ? lower_normal(limited) : 1 - lower_normal(-limited);
+  return knot_quantile(knots, level < 1 - 0x1p-53 ? level : 1 - 0x1p-53, exponential_tails);
+}
+
+}  // namespace toto::paths
