@@ -77,11 +77,11 @@ std::vector<ForecastOptions> every_kind(bool coherent = true) {
 }
 
 /// Every forecast of one forecaster has the bits of the other's, and is one replay.
-void expect_replays(const Model& captured, const Model& plain, bool coherent = true) {
+void expect_replays(const Model& captured, const Model& plain) {
   const std::vector<OwnedSeries> owned = mixed();
   Forecaster replayed(captured), expected(plain);
   std::uint64_t calls = 0;
-  for (const ForecastOptions& o : every_kind(coherent)) {
+  for (const ForecastOptions& o : every_kind()) {
     const auto a = replayed.forecast(test::views(owned), o);
     const auto b = expected.forecast(test::views(owned), o);
     for (std::size_t i = 0; i < owned.size(); ++i) {
@@ -130,13 +130,15 @@ TEST(CudaToto2Forecaster, GraphsHaveTheBitsOfOperationByOperation) {
       load.precision = precision;
       LoadOptions at_once = load;
       at_once.mode = Mode::planned;
-      expect_replays(golden_model(name, load), golden_model(name, at_once), false);
+      expect_replays(golden_model(name, load), golden_model(name, at_once));
     }
   }
 }
 
 // Statistics and draws of the same knots are worked out by the same code in float64. What differs
-// is the network in float32: 3e-5 of the scale where nothing is fed back.
+// is the network in float32: 3e-5 of the scale where nothing is fed back. Coherent draws are held
+// against the reference in toto2_paths_test.cpp: they follow correlations, which small differences of
+// knots move further.
 TEST(CudaToto2Forecaster, AgreesWithTheCpu) {
   TOTO_NEEDS_DEVICE();
   const std::vector<OwnedSeries> owned = mixed();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/needs_device.h"
 #include "support/paths.h"
 #include "support/requests.h"
 #include "support/wandering.h"
@@ -282,6 +283,79 @@ TEST(Toto2Paths, WarmedUpNothingIsAllocated) {
   const std::uint64_t before = forecaster.counters().allocations;
   (void)all(forecaster, {walk(3), walk(4)}, drawn(96, 32));
   EXPECT_EQ(forecaster.counters().allocations, before);
+}
+
+// --- on a GPU ---
+
+LoadOptions on_cuda(Mode mode = Mode::reduce_overhead, Precision precision = Precision::float32) {
+  LoadOptions load;
+  load.backend = "cuda";
+  load.mode = mode;
+  load.precision = precision;
+  return load;
+}
+
+TEST(CudaToto2Paths, AgreeWithTheReference) {
+  TOTO_NEEDS_DEVICE();
+  Forecaster device(nano2(on_cuda()));
+  Forecaster oracle(nano2({.precision = Precision::float64}));
+  OwnedSeries gaps = walk(8, 320, 2);
+  gaps.mask.assign(640, 1);
+  std::fill(gaps.mask.begin() + 300, gaps.mask.begin() + 310, std::uint8_t{0});
+  std::fill(gaps.mask.begin() + 400, gaps.mask.begin() + 450, std::uint8_t{0});
+  const std::vector<OwnedSeries> series = {walk(5, 300), gaps, noise(3), walk(4, 5), walk(6, 900)};
+  for (const std::size_t block : {std::size_t{0}, kPatch}) {
+    for (const Tails tails : {Tails::clamp, Tails::exponential}) {
+      ForecastOptions options = drawn(70, 16);
+      options.tails = tails;
+      options.decoding.decode_block_size = block;
+      const std::vector<Forecast> a = all(device, series, options);
+      const std::vector<Forecast> b = all(oracle, series, options);
+      for (std::size_t i = 0; i < series.size(); ++i) {
+        for (std::size_t k = 0; k < a[i].samples.size(); ++k) {
+          ASSERT_NEAR(a[i].samples[k], b[i].samples[k], 0.02) << i << ", " << k;
+        }
+      }
+    }
+  }
+  EXPECT_GT(device.counters().graph_replays, 0U);
+  EXPECT_EQ(device.counters().graph_fallbacks, 0U);
+}
+
+TEST(CudaToto2Paths, EveryStepKeepsItsDistribution) {
+  TOTO_NEEDS_DEVICE();
+  Forecaster forecaster(nano2(on_cuda()));
+  ForecastOptions options = drawn(96, 8192);
+  options.tails = Tails::exponential;
+  options.guards.clamp = 0;
+  const Forecast found = one(forecaster, walk(1), options);
+  double largest = 0;
+  for (std::size_t t = 0; t < 96; ++t) largest = std::max(largest, kolmogorov(found, t));
+  EXPECT_LT(largest, 2.2);
+  EXPECT_GT(largest, 0.5) << "nothing was measured";
+  EXPECT_GT(mean_neighbours(found, 0, 95), 0.8);
+}
+
+TEST(CudaToto2Paths, BatchOrderModeAndGraphChangeNoBit) {
+  TOTO_NEEDS_DEVICE();
+  std::vector<OwnedSeries> series;
+  for (std::size_t i = 0; i < 9; ++i) series.push_back(walk(i, 100 + 61 * i, 1 + i % 2));
+  for (const Precision precision : {Precision::float32, Precision::tf32, Precision::bfloat16}) {
+    const ForecastOptions options = drawn(100, 150);
+    Forecaster forecaster(nano2(on_cuda(Mode::reduce_overhead, precision)));
+    const std::vector<Forecast> together = all(forecaster, series, options);
+    std::vector<Forecast> alone;
+    for (const OwnedSeries& own : series) alone.push_back(one(forecaster, own, options));
+    expect_same(alone, together);
+    std::vector<OwnedSeries> turned(series.rbegin(), series.rend());
+    std::vector<Forecast> back = all(forecaster, turned, options);
+    std::ranges::reverse(back);
+    expect_same(back, together);
+    for (const Mode mode : {Mode::planned, Mode::max_autotune}) {
+      Forecaster other(nano2(on_cuda(mode, precision)));
+      expect_same(all(other, series, options), together);
+    }
+  }
 }
 
 }  // namespace

@@ -40,6 +40,19 @@ void DeviceOps2::feed_back(const Call& call, const ConstView& quantiles,
   feed_back2(call, a, floats(quantiles), stream_);
 }
 
+void DeviceOps2::knot_neighbours(const Call& call, const SeriesArrays& a,
+                                 const ConstView& quantiles, double* scores, float* rho) const {
+  const OperationSpan span(Operation::knot_neighbours);
+  expected2::quantiles(types_, call, a, quantiles);
+  knot_neighbours2(call, a, floats(quantiles), scores, rho, stream_);
+}
+
+void DeviceOps2::knot_chains(const Call& call, const SeriesArrays& a, const float* rho,
+                             const KnotOutputs& to) const {
+  const OperationSpan span(Operation::knot_chains);
+  knot_chains2(call, a.patch, rho, to, stream_);
+}
+
 void DeviceOps2::linear_silu(const Matrix& w, const ConstView& x, const View& y) const {
   const OperationSpan span(Operation::linear_silu);
   const ElementType type = backend_.operand_type(w);

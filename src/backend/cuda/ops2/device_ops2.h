@@ -23,6 +23,11 @@ class DeviceOps2 final : public Ops2 {
                     const KnotOutputs& to) const override;
   void feed_back(const Call& call, const ConstView& quantiles,
                  const SeriesArrays& a) const override;
+  [[nodiscard]] bool has_paths() const override { return true; }
+  void knot_neighbours(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
+                       double* scores, float* rho) const override;
+  void knot_chains(const Call& call, const SeriesArrays& a, const float* rho,
+                   const KnotOutputs& to) const override;
 
   void linear_silu(const Matrix& w, const ConstView& x, const View& y) const override;
   void rms_norm(const ConstView& x, const View& y, double epsilon) const override;

@@ -39,6 +39,12 @@ void knot_results2(const Call& call, const SeriesArrays& a, const float* quantil
                    const KnotOutputs& to, const Stream& s);
 void feed_back2(const Call& call, const SeriesArrays& a, const float* quantiles, const Stream& s);
 
+// paths.cu
+void knot_neighbours2(const Call& call, const SeriesArrays& a, const float* quantiles,
+                      double* scores, float* rho, const Stream& s);
+void knot_chains2(const Call& call, std::int32_t patch, const float* rho, const KnotOutputs& to,
+                  const Stream& s);
+
 // tokens.cu
 void silu2(float* y, Rows rows, std::int32_t width, const Stream& s);
 /// y in float32 or bfloat16.

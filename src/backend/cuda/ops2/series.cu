@@ -216,7 +216,7 @@ __global__ void quantiles(const LiveCall* call, DeviceArrays a, const float* raw
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
   if (row >= call->rows) return;
   const Token t = token_of(*call, row);
-  const std::int64_t p = first_patch_of(t.s, t.variate) + t.patch() + 1;
+  const std::int64_t p = first_patch_of(t.s, t.variate) + units_of(t.s, t.patch() + 1);
   const float loc = a.loc[p];
   const float scale = a.scale[p];
   const float* const bounds = a.bounds + std::int64_t{2} * (t.s.lane + t.variate);
@@ -285,7 +285,7 @@ struct StepOf {
                     std::int32_t i) {
     const std::int32_t p = t.patch() + 1;
     step = (p - t.s.context) * a.patch + i;
-    there = step < t.s.horizon;
+    there = p >= t.s.context && step < t.s.horizon;
     const std::int64_t at = first_patch_of(t.s, t.variate) + p;
     loc = static_cast<double>(a.loc[at]);
     scale = static_cast<double>(a.scale[at]);
@@ -336,7 +336,7 @@ __global__ void feed_back(const LiveCall* call, DeviceArrays a, const float* qua
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
   if (row >= call->rows) return;
   const Token t = token_of(*call, row);
-  if (t.variate >= t.s.targets) return;
+  if (t.variate >= t.s.targets || t.patch() + 1 < t.s.context) return;
   const std::int64_t to = (first_patch_of(t.s, t.variate) + t.patch() + 1) * a.patch;
   const float* const median =
       quantiles + (std::int64_t{row} * kQuantiles + kQuantiles / 2) * a.patch;
