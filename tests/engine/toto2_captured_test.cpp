@@ -137,8 +137,8 @@ TEST(CudaToto2Forecaster, GraphsHaveTheBitsOfOperationByOperation) {
 
 // Statistics and draws of the same knots are worked out by the same code in float64. What differs
 // is the network in float32: 3e-5 of the scale where nothing is fed back. Coherent draws are held
-// against the reference in toto2_paths_test.cpp: they follow correlations, which small differences of
-// knots move further.
+// against the reference in toto2_paths_test.cpp: they follow correlations, which small differences
+// of knots move further.
 TEST(CudaToto2Forecaster, AgreesWithTheCpu) {
   TOTO_NEEDS_DEVICE();
   const std::vector<OwnedSeries> owned = mixed();
