@@ -17,7 +17,7 @@ from ._long import forecast_long
 from ._pieces import Piece, Pieces, Reader
 from ._plan import Plan, of_models, plan_of
 from ._progress import Meter, Reporter, Result
-from ._task import Task, lanes
+from ._task import Task, lanes, readers
 from .batches import forecast_batch
 from .model import Model
 
@@ -40,7 +40,7 @@ class DatasetActor:
         every = lanes(models)
         for model in every:
             self.free.put(model)
-        self.readers = [Reader(plan) for _ in range(_readers(len(every)))]
+        self.readers = [Reader(plan) for _ in range(readers(len(every)))]
         return of_models(plan.task, models), len(every)
 
     def forecast(self, piece: Piece, reader: int) -> int | None:
@@ -57,11 +57,6 @@ class DatasetActor:
             self.free.put(model)
         plan.write(piece.name, table)
         return sum(done)
-
-
-def _readers(computing: int) -> int:
-    """On a CPU more than one would take cores from the forecasts; a thread reads about as fast as a GPU computes."""
-    return 1 if computing == 1 else 2 * computing
 
 
 class _Actors:
@@ -140,7 +135,7 @@ class _Actors:
                 "other_output", "actors have different weights, seeds or kinds of devices", "forecast_dataset",
                 "give model=, seed= and device=",
             )  # fmt: skip
-        self.free += [(actor, slot % _readers(computing)) for slot in range(3 * computing)]
+        self.free += [(actor, slot % readers(computing)) for slot in range(3 * computing)]
 
     def gone(self, actor: Any, error: Exception) -> None:
         """Another one takes its place."""

@@ -77,6 +77,12 @@ def lanes(models: Sequence[Model]) -> list[Model]:
     return [model for model in models for _ in range(2 if model.settings["device"][0].startswith("cuda") else 1)]
 
 
+def readers(computing: int) -> int:
+    """Threads that read for so many lanes. One reads about as fast as a GPU computes, and the last row groups are read by
+    few; on a CPU more of them would take the cores from the forecasts."""
+    return 1 if computing == 1 else 2 * computing
+
+
 def _key(model: str | None, load: dict[str, Any]) -> Any:
     return model, tuple(sorted((name, repr(value)) for name, value in load.items() if value is not None))
 

@@ -16,7 +16,7 @@ from ._plan import Plan, of_models, plan_of
 from ._progress import Meter, Progress, Reporter, Result
 from ._sources import File, batches_of, groups_of
 from ._tables import module
-from ._task import Task, lanes, task_of
+from ._task import Task, lanes, readers, task_of
 from .batches import forecast_batch, sized
 from .model import Model
 
@@ -76,10 +76,7 @@ def forecast_dataset(
     if plan.form == "lists":
         meter.total = plan.total() if split[1] == 1 else None
         workers = [_list_worker(plan.task, model, stop, meter) for model in lanes(models)]
-        # A thread reads about as fast as a GPU computes, and the last row groups are read by few; on a CPU more of them would
-        # take the cores from the forecasts.
-        readers = 1 if len(workers) == 1 else 2 * len(workers)
-        sources = shared(_list_items(plan, parts, meter), readers)
+        sources = shared(_list_items(plan, parts, meter), readers(len(workers)))
     else:
         sources = [_long_items(plan, parts, meter, memory_mb)]
         workers = [_long_worker(plan.task, model, stop, meter) for model in lanes(models)]
