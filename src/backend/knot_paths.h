@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "backend/ops2.h"
+#include "backend/score_pairs.h"
 #include "core/draw.h"
 #include "statistics/knots.h"
 #include "statistics/normal.h"
@@ -18,7 +19,6 @@ namespace toto::paths {
 /// NaN where there is none. An observation that equals several knots, or lies beyond a tail that is
 /// no wider than a point, counts as the middle of that mass.
 TOTO_HOST_DEVICE inline double knot_score(Knots knots, double x) {
-  constexpr double kMaxScore = 5;  // a surprise counts as no more than this
   const std::size_t n = knots.size();
   const auto parts = static_cast<double>(n + 1);
   if (std::isnan(x) || std::isnan(knots[n - 1])) return NAN;  // NaN come last
@@ -74,25 +74,6 @@ TOTO_HOST_DEVICE inline double rho_afterwards(const float* rho, std::int32_t pat
   return std::sqrt(1 - 1 / after(to, low, quarter / 2 + patch / 2));
 }
 
-/// What the scores of steps s and s + 1 have in common, and in how many tokens.
-struct Pairs {
-  double found = 0, count = 0;
-};
-TOTO_HOST_DEVICE inline Pairs knot_pairs(const double* scores, std::int32_t tokens,
-                                         std::int32_t patch, std::int32_t s) {
-  double both = 0, first = 0, second = 0, count = 0;
-  for (std::int32_t i = 0; i < tokens; ++i) {
-    const double a = scores[std::int64_t{i} * patch + s];
-    const double b = scores[std::int64_t{i} * patch + s + 1];
-    if (std::isnan(a) || std::isnan(b)) continue;
-    both += a * b;
-    first += a * a;
-    second += b * b;
-    count += 1;
-  }
-  return {first > 0 && second > 0 ? both / std::sqrt(first * second) : 0, count};
-}
-
 /// What a correlation that was found is drawn towards, and as how many pairs that counts.
 struct Prior {
   double mean, count, each;  // each: pairs behind one that was found
@@ -118,7 +99,7 @@ inline void knot_correlations(const double* scores, std::int32_t tokens, std::in
                               float* rho) {
   double all = 0, weights = 0;
   for (std::int32_t s = 0; s + 1 < patch; ++s) {
-    const Pairs pairs = knot_pairs(scores, tokens, patch, s);
+    const Pairs pairs = score_pairs(scores, tokens, patch, s);
     rho[s] = static_cast<float>(pairs.found);
     all += pairs.count * pairs.found;
     weights += pairs.count;

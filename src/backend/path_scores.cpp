@@ -20,17 +20,7 @@ const Block* block_at(const Batch& batch, std::int64_t lane) {
 void correlate(const double* scores, std::int32_t tokens, std::int32_t patch, float* rho) {
   double all = 0, weights = 0;
   for (std::int32_t s = 0; s + 1 < patch; ++s) {
-    double both = 0, first = 0, second = 0, count = 0;
-    for (std::int32_t i = 0; i < tokens; ++i) {
-      const double a = scores[std::int64_t{i} * patch + s];
-      const double b = scores[std::int64_t{i} * patch + s + 1];
-      if (std::isnan(a) || std::isnan(b)) continue;
-      both += a * b;
-      first += a * a;
-      second += b * b;
-      count += 1;
-    }
-    const double found = first > 0 && second > 0 ? both / std::sqrt(first * second) : 0;
+    const auto [found, count] = score_pairs(scores, tokens, patch, s);
     rho[s] = static_cast<float>(found);
     all += count * found;
     weights += count;

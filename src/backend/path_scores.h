@@ -8,12 +8,12 @@
 #include <limits>
 
 #include "backend/batch.h"
+#include "backend/score_pairs.h"
 #include "core/draw.h"
 #include "core/philox.h"
 
 namespace toto::paths {
 
-inline constexpr double kMaxScore = 5;       // a surprise counts as no more than this
 inline constexpr std::int32_t kTokens = 64;  // the last so many forecasts are looked at
 
 /// The standard normal of a draw's address (Box and Muller).

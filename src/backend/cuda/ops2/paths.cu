@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ double all[kThreads], weights[kThreads];
   all[thread] = weights[thread] = 0;
   for (std::int32_t at = thread; at + 1 < a.patch; at += kThreads) {
-    const paths::Pairs pairs = paths::knot_pairs(own, tokens, a.patch, at);
+    const paths::Pairs pairs = paths::score_pairs(own, tokens, a.patch, at);
     to[at] = static_cast<float>(pairs.found);
     all[thread] += pairs.count * pairs.found;
     weights[thread] += pairs.count;
