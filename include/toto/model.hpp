@@ -19,7 +19,7 @@ namespace toto {
 
 /// What a checkpoint is: read without loading the weights.
 struct ModelInfo {
-  std::string name;    ///< what the user asked for: a Hub id, a path, or "toto-nano"
+  std::string name;    ///< what the user asked for: a Hub id, a path, "toto-nano" or "toto-nano-2"
   std::string folder;  ///< the folder its files are in; empty for weights synthesised in memory
   std::vector<std::string> weight_files;  ///< model.safetensors or the shards; empty likewise
   std::string architecture;               ///< "toto-1.0" or "toto-2.0"

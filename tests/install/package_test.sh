@@ -21,7 +21,9 @@ if grep -rlF -e "$SOURCE" -e "$BUILD" -e "$work/staging" "$prefix/$LIBDIR/cmake"
 fi
 diff -r "$SOURCE/include/toto" "$prefix/include/toto" || fail "a public header is not installed"
 "$prefix/bin/toto" --version | grep -qE '^toto [0-9]+\.[0-9]+\.[0-9]+' || fail "toto --version"
-cmp "$SOURCE/models/toto-nano/model.safetensors" "$prefix/share/toto/models/toto-nano/model.safetensors"
+for model in toto-nano toto-nano-2; do
+  cmp "$SOURCE/models/$model/model.safetensors" "$prefix/share/toto/models/$model/model.safetensors"
+done
 grep -q '^toto.-forecast .- Forecasts' "$prefix/share/man/man1/toto-forecast.1" || fail "there is no page for man"
 for file in bash-completion/completions/toto zsh/site-functions/_toto fish/vendor_completions.d/toto.fish; do
   grep -q horizon "$prefix/share/$file" || fail "$file completes nothing"
@@ -97,6 +99,7 @@ cat "$work/shared.txt"
 ln -s "$prefix/bin/toto" "$work/toto"
 for program in "$prefix/bin/toto" "$work/toto"; do
   "$program" model info --json | grep -q '"toto-nano"' || fail "$program does not find the model that ships"
+  "$program" model info toto-nano-2 --json | grep -q '"toto-nano-2"' || fail "$program does not find toto-nano-2"
 done
 
 # A model by its path, the environment, and none at all.

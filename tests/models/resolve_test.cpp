@@ -147,6 +147,17 @@ TEST_F(Resolve, TheShippedModelIsFoundFromTheProgram) {
   EXPECT_EQ(find_shipped_model(folder_.path("prefix/bin")), beside);
 }
 
+TEST_F(Resolve, EveryShippedModelHasAName) {
+  const std::string second = write_model("tree/models/toto-nano-2");
+  EXPECT_EQ(find_shipped_model(folder_.path("tree/bin"), "toto-nano-2"), second);
+  EXPECT_EQ(find_shipped_model(folder_.path("tree/bin")), "");
+  for (const std::string_view name : kShippedModels) {
+    const ResolvedModel model = resolve_model({.model = std::string(name)});
+    EXPECT_EQ(model.name, name);
+    EXPECT_EQ(fs::path(model.folder).filename(), name);
+  }
+}
+
 TEST_F(Resolve, HubSnapshotOfPlainFiles) {
   write_snapshot("hub", "old");
   const std::string snapshot = write_snapshot("hub", "abc123");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
@@ -82,9 +83,12 @@ ResolvedModel resolve_model(const ModelQuery& query) {
   }
   if (is_folder(name)) return from_folder(name, name, {});
   if (is_file(name)) return from_file(name, name);
-  if (name == kShippedModel) {
-    const std::string shipped = shipped_model();
+  if (std::ranges::find(kShippedModels, name) != kShippedModels.end()) {
+    const std::string shipped = shipped_model(name);
     if (!shipped.empty()) return from_folder(name, shipped, {});
+    throw Error(ExitStatus::missing_input, "model_not_found",
+                fmt::format("{} does not lie beside this program", name), {},
+                fmt::format("name its folder: models/{} of the project's source tree", name));
   }
   if (is_hub_id(name)) {
     const std::string snapshot = hub_snapshot(name, query.hub_cache);

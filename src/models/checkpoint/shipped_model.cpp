@@ -37,9 +37,9 @@ std::string folder_of_program() {
 
 }  // namespace
 
-std::string find_shipped_model(const std::string& folder) {
+std::string find_shipped_model(const std::string& folder, std::string_view name) {
   if (folder.empty()) return {};
-  const fs::path below = fs::path("models") / kShippedModel;
+  const fs::path below = fs::path("models") / name;
   fs::path at = folder;
   if (has_model(at / below)) return (at / below).string();
   for (int level = 0; level < 4; ++level) {
@@ -51,13 +51,13 @@ std::string find_shipped_model(const std::string& folder) {
   return {};
 }
 
-std::string shipped_model() {
+std::string shipped_model(std::string_view name) {
   for (const std::string& folder : {folder_of_library(), folder_of_program()}) {
-    if (std::string model = find_shipped_model(folder); !model.empty()) return model;
+    if (std::string model = find_shipped_model(folder, name); !model.empty()) return model;
   }
   const char* package = toto_package_data_folder != nullptr ? toto_package_data_folder() : "";
   for (const fs::path data : {package, TOTO_DATA_FOLDER}) {
-    const fs::path model = data / "models" / kShippedModel;
+    const fs::path model = data / "models" / name;
     if (data.is_absolute() && has_model(model)) return model.string();
   }
   return {};
