@@ -57,7 +57,7 @@ enum class Paths {
   coherent,     ///< steps are drawn together, as one-patch-ahead forecasts of the context show
                 ///< that they go: those of a patch, with Toto 2.0 of the horizon. Steps of the
                 ///< first patch, of Toto 2.0 all, keep their distribution (docs/statistics.md).
-                ///< Error (2) unsupported_paths where the device or the model cannot
+                ///< Error (2) unsupported_paths where the model cannot
 };
 
 /// What a model that knows nine quantiles of a step (Toto 2.0: 0.1 to 0.9) gives beyond them: as

@@ -135,7 +135,7 @@ class Model:
         ``num_samples``: trajectories (256) for the steps that are not exact; ``samples=True`` keeps them.
         ``parameters=True`` keeps the mixture. ``mean_only``: one trajectory of means, nothing is drawn.
         ``seed``: None is TOTO_SEED, else 0. ``decode``: "cached" (default) or "uncached". ``quantiles_from``: "auto" or
-        "samples". ``paths``: "independent", or "coherent": the steps are drawn together (Toto 1.0: on the CPU).
+        "samples". ``paths``: "independent", or "coherent": the steps are drawn together.
         ``tails``: what Toto 2.0 gives beyond its quantiles 0.1 and 0.9: "clamp", these two, or "exponential", which is
         an assumption. ``align``: "pad" or "trim". ``missing``: what stands for NaN: "ffill", "linear", "zero", "seasonal" (long gaps as ``season`` steps before
         and after), "model" (gaps of 4 steps or more as the model forecasts them) or "error". ``views``: "flip,log,context/2":

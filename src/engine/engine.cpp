@@ -63,7 +63,7 @@ void check_paths(const Network& net, const Generation& generation) {
   if (!generation.coherent || net.has_paths()) return;
   throw Error(ExitStatus::usage, "unsupported_paths",
               fmt::format("this model draws no coherent paths on {}", net.backend().name()),
-              "paths", "independent paths, or --device cpu");
+              "paths", "independent paths");
 }
 
 void Engine::run(std::span<const SeriesRequest> requests, const Generation& generation,

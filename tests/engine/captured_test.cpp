@@ -64,6 +64,33 @@ TEST_F(Captured, ForecastsHaveTheBitsOfOperationByOperation) {
   EXPECT_EQ(replayed.counters().splits, 0U);
 }
 
+TEST_F(Captured, CoherentPathsHaveTheBitsOfOperationByOperation) {
+  const auto owned = many(9);
+  ForecasterOptions little;
+  little.memory_limit = 8'000'000;
+  Forecaster replayed(model_), in_passes(model_, little), expected(plain_);
+  std::uint64_t calls = 0;
+  for (const std::size_t horizon : {3U, 8U, 27U}) {
+    ForecastOptions o = six_samples(horizon);
+    o.paths = Paths::coherent;
+    o.quantiles_from = QuantilesFrom::samples;
+    const auto a = replayed.forecast(views(owned), o);
+    const auto b = expected.forecast(views(owned), o);
+    for (std::size_t i = 0; i < owned.size(); ++i) expect_same(a[i], b[i]);
+    EXPECT_EQ(replayed.counters().graph_replays, ++calls);
+    o.paths = Paths::independent;
+    EXPECT_NE(replayed.forecast(views(owned), o)[0].samples, a[0].samples);
+    ++calls;
+    o.paths = Paths::coherent;
+    o.num_samples = 90;
+    const auto few = in_passes.forecast(views(owned), o);
+    const auto many_more = expected.forecast(views(owned), o);
+    for (std::size_t i = 0; i < owned.size(); ++i) expect_same(few[i], many_more[i]);
+  }
+  EXPECT_EQ(replayed.counters().graph_fallbacks, 0U);
+  EXPECT_EQ(in_passes.counters().graph_fallbacks, 0U);
+}
+
 TEST_F(Captured, TrajectoriesInSeveralPassesAreTheSame) {
   ForecasterOptions little;
   little.memory_limit = 1'000'000;

@@ -94,6 +94,34 @@ TEST_P(CudaLayers, GiveTheBitsOfOneByOne) {
   }
 }
 
+// With coherent paths the head sees every token, so layers are not one kernel.
+TEST_P(CudaLayers, CoherentPathsHaveTheBitsOfEachAlone) {
+  const Model model = make();
+  const auto patch = static_cast<std::size_t>(GetParam().patch);
+  const std::vector<OwnedSeries> owned = {wave(0, 5 * patch), wave(1, 2 * patch, 3),
+                                          wave(2, 12 * patch)};
+  ForecastOptions o;
+  o.horizon = patch * 3 / 2;
+  o.num_samples = 5;
+  o.keep_samples = true;
+  o.paths = Paths::coherent;
+  Forecaster forecaster(model);
+  const auto joined = forecaster.forecast(views(owned), o);
+  for (std::size_t i = 0; i < owned.size(); ++i) {
+    expect_same(forecaster.forecast(views({owned[i]}), o).front(), joined[i]);
+  }
+  o.paths = Paths::independent;
+  const Forecast plain = forecaster.forecast(views({owned[0]}), o).front();
+  for (std::size_t level = 0; level < plain.levels.size(); ++level) {
+    for (std::size_t t = 0; t < patch; ++t) {
+      const std::size_t at = level * o.horizon + t;
+      EXPECT_EQ(plain.quantiles[at], joined[0].quantiles[at]);
+    }
+  }
+  EXPECT_NE(plain.samples, joined[0].samples);
+  EXPECT_EQ(forecaster.counters().graph_fallbacks, 0U);
+}
+
 std::string case_name(const testing::TestParamInfo<Case>& made) { return made.param.name; }
 INSTANTIATE_TEST_SUITE_P(Models, CudaLayers,
                          testing::Values(Case{"Float32", Precision::float32, 2, false},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "statistics/mixture.h"
+#include "support/needs_device.h"
 #include "support/requests.h"
 #include "support/wandering.h"
 #include "toto/forecast.hpp"
@@ -139,6 +140,107 @@ TEST(CoherentPaths, TheReferenceAgrees) {
   for (std::size_t i = 0; i < a.samples.size(); ++i) {
     EXPECT_NEAR(a.samples[i], b.samples[i], 0.02) << i;  // walks move by 1 a step
   }
+}
+
+// --- on a GPU ---
+
+LoadOptions on_cuda(Mode mode = Mode::reduce_overhead, Precision precision = Precision::float32) {
+  LoadOptions load;
+  load.backend = "cuda";
+  load.mode = mode;
+  load.precision = precision;
+  return load;
+}
+
+TEST(CudaCoherentPaths, AgreeWithTheReference) {
+  TOTO_NEEDS_DEVICE();
+  Forecaster device(nano(on_cuda()));
+  Forecaster oracle(nano({.precision = Precision::float64}));
+  OwnedSeries gaps = walk(8, 320, 2);
+  gaps.mask.assign(640, 1);
+  std::fill(gaps.mask.begin() + 200, gaps.mask.begin() + 210, std::uint8_t{0});
+  std::fill(gaps.mask.begin() + 400, gaps.mask.begin() + 450, std::uint8_t{0});
+  const std::vector<OwnedSeries> series = {walk(5, 300), gaps, noise(3), walk(4, 5), walk(6, 900)};
+  const ForecastOptions options = drawn(64, 8);
+  const std::vector<Forecast> a = all(device, series, options);
+  const std::vector<Forecast> b = all(oracle, series, options);
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    for (std::size_t k = 0; k < a[i].samples.size(); ++k) {
+      ASSERT_NEAR(a[i].samples[k], b[i].samples[k], 0.02) << i << ", " << k;
+    }
+  }
+  EXPECT_GT(device.counters().graph_replays, 0U);
+  EXPECT_EQ(device.counters().graph_fallbacks, 0U);
+}
+
+TEST(CudaCoherentPaths, TheFirstPatchKeepsItsDistribution) {
+  TOTO_NEEDS_DEVICE();
+  Forecaster forecaster(nano(on_cuda()));
+  for (const OwnedSeries& own : {walk(1), noise(2)}) {
+    ForecastOptions options = drawn(kPatch, 8192);
+    options.guards.clamp = 0;
+    options.quantiles_from = QuantilesFrom::samples;
+    const Forecast found = one(forecaster, own, options);
+    double largest = 0;
+    for (std::size_t t = 0; t < kPatch; ++t) largest = std::max(largest, kolmogorov(found, t));
+    EXPECT_LT(largest, 2.1) << own.id;  // of 32 steps at the 1 % level
+    EXPECT_GT(largest, 0.5) << "nothing was measured";
+  }
+  const ForecastOptions options = drawn(kPatch, 1024);
+  EXPECT_GT(mean_neighbours(one(forecaster, walk(1), options), 0, kPatch - 1), 0.8);
+  EXPECT_LT(mean_neighbours(one(forecaster, noise(1), options), 0, kPatch - 1), 0.25);
+}
+
+TEST(CudaCoherentPaths, ExactStepsAreThoseOfIndependentPaths) {
+  TOTO_NEEDS_DEVICE();
+  for (const Precision precision : {Precision::float32, Precision::tf32, Precision::bfloat16}) {
+    Forecaster forecaster(nano(on_cuda(Mode::reduce_overhead, precision)));
+    const Forecast a = one(forecaster, walk(3), drawn(96, 16));
+    const Forecast b = one(forecaster, walk(3), drawn(96, 16, Paths::independent));
+    for (std::size_t level = 0; level < a.levels.size(); ++level) {
+      for (std::size_t t = 0; t < kPatch; ++t) {
+        EXPECT_EQ(a.quantiles[level * 96 + t], b.quantiles[level * 96 + t]);
+      }
+    }
+    EXPECT_NE(a.samples, b.samples);
+  }
+}
+
+TEST(CudaCoherentPaths, BatchOrderModeAndGraphChangeNoBit) {
+  TOTO_NEEDS_DEVICE();
+  std::vector<OwnedSeries> series;
+  for (std::size_t i = 0; i < 7; ++i) series.push_back(walk(i, 100 + 61 * i, 1 + i % 2));
+  series[2].mask.assign(series[2].values.size(), 1);
+  for (std::size_t t = 40; t < 90; ++t) series[2].mask[t] = 0;
+  for (const Precision precision : {Precision::float32, Precision::tf32, Precision::bfloat16}) {
+    const ForecastOptions options = drawn(70, 40);
+    Forecaster forecaster(nano(on_cuda(Mode::reduce_overhead, precision)));
+    const std::vector<Forecast> together = all(forecaster, series, options);
+    std::vector<Forecast> alone;
+    for (const OwnedSeries& own : series) alone.push_back(one(forecaster, own, options));
+    expect_same(alone, together);
+    std::vector<OwnedSeries> turned(series.rbegin(), series.rend());
+    std::vector<Forecast> back = all(forecaster, turned, options);
+    std::ranges::reverse(back);
+    expect_same(back, together);
+    // In several passes over the trajectories, or series.
+    Forecaster small(nano(on_cuda(Mode::reduce_overhead, precision)),
+                     {.memory_limit = std::uint64_t{12} << 20});
+    expect_same(all(small, series, options), together);
+    for (const Mode mode : {Mode::planned, Mode::max_autotune}) {
+      Forecaster other(nano(on_cuda(mode, precision)));
+      expect_same(all(other, series, options), together);
+    }
+    EXPECT_EQ(forecaster.counters().graph_fallbacks, 0U);
+  }
+}
+
+TEST(CudaCoherentPaths, MoreSamplesChangeNoneOfTheFewer) {
+  TOTO_NEEDS_DEVICE();
+  Forecaster forecaster(nano(on_cuda()));
+  const Forecast few = one(forecaster, walk(7), drawn(80, 24));
+  const Forecast many = one(forecaster, walk(7), drawn(80, 100));
+  for (std::size_t i = 0; i < few.samples.size(); ++i) EXPECT_EQ(few.samples[i], many.samples[i]);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@
 #include "backend/graph_capture.h"
 #include "models/backend_choice.h"
 #include "support/capturing_ops2.h"
+#include "support/capturing_paths.h"
 #include "support/faulty_backend.h"
 
 namespace toto::test {
@@ -62,6 +63,7 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   // --- the operations of the seam ---
 
   [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
+  [[nodiscard]] PathOps* paths() override { return &paths_; }
 
   void scale(const Batch& batch, const ScalerSpec& spec, const ConstView& x,
              const std::uint8_t* mask, ScalerState* state, const ScalerOutputs& to) const override {
@@ -305,6 +307,8 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   }
 
   CapturingOps2 ops2_{*Base::ops2(), [this](Operation operation) { take(std::move(operation)); }};
+  CapturingPaths paths_{*Base::paths(),
+                        [this](Operation operation) { take(std::move(operation)); }};
   bool capturing_ = false;
   mutable std::vector<Operation> operations_;
   mutable std::recursive_mutex device_;  // of what follows, and of operations

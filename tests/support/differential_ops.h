@@ -8,6 +8,7 @@
 #include <cmath>
 #include <memory>
 
+#include "support/differential_paths.h"
 #include "support/differential_scaler.h"
 
 namespace toto::differential {
@@ -438,6 +439,8 @@ inline constexpr NamedCheck kChecks[] = {
     {"variate_attention", check_variate_attention},
     {"distribution", check_distribution},
     {"predict", check_predict},
+    {"neighbours", check_neighbours},
+    {"draw", check_draw},
     {"moves", check_moves},
     {"scaler", check_scaler},
 };

@@ -39,6 +39,7 @@ class FaultyBackend : public Backend {
     return inner_->operand_type(w);
   }
   [[nodiscard]] const Ops2* ops2() const override { return inner_->ops2(); }
+  [[nodiscard]] PathOps* paths() override { return inner_->paths(); }
   [[nodiscard]] double weight_size() const override { return inner_->weight_size(); }
   [[nodiscard]] int workers() const override { return inner_->workers(); }
   void for_each_share(std::int64_t count, ShareWork work, const void* context) const override {

@@ -97,7 +97,7 @@ Capacity Toto1Program::need(const MicroBatch& batch) const {
   c.of[kLanes] = batch.at_once * batch.variates;
   c.of[kRows] = std::max(contexts * prefill, c.of[kLanes]);
   c.of[kDecodes] = batch.patches > 1 ? 1 : 0;
-  c.of[kPathRows] = batch.coherent ? prefill : 0;
+  c.of[kPathRows] = batch.coherent ? bucket(prefill) : 0;  // as many as a graph takes, size()
   c.of[kKvElements] = (contexts * prefill + (recompute ? 0 : suffix)) * width;
   return c;
 }
@@ -122,7 +122,6 @@ void Toto1Program::fill_tables(const Capacity& tables_for, std::byte* tables) co
 
 const char* Toto1Program::uncapturable(const MicroBatch& batch) const {
   if (!share_) return "the context is repeated";
-  if (batch.coherent) return "coherent paths";
   if (std::max(batch.passes(), 1) * batch.patches > kMaxImages) return "too many patches";
   return nullptr;
 }

@@ -257,7 +257,10 @@ void Toto1::head_of_all(const Activations& a, const Batch& all) const {
                        params.from(row, 1).shaped(patch, each), Epilogue::store);
     }
   }
-  backend_->distribution(params.shaped(all.rows * patch, each), config_.head == HeadKind::mixture);
+  Rows steps = all.all_rows();
+  steps.count *= patch;
+  steps.times *= patch;
+  backend_->distribution(params.shaped(steps, each), config_.head == HeadKind::mixture);
 }
 
 void Toto1::finish_head(const Activations& a, const Batch& all, std::int32_t steps,

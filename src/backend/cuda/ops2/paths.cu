@@ -2,6 +2,7 @@
 // Coherent paths of Toto 2.0: how the steps of a lane go together, and the normal scores of its
 // draws (backend/knot_paths.h).
 #include "backend/cuda/gemm/product.h"
+#include "backend/cuda/ops/correlations.cuh"
 #include "backend/cuda/ops2/calls.cuh"
 #include "backend/cuda/ops2/ops2.h"
 #include "backend/knot_paths.h"
@@ -38,25 +39,7 @@ __global__ void __launch_bounds__(kThreads)
     own[cell] = a.mask[first + cell] == 0 ? NAN : paths::knot_score(knots, x);
   }
   __syncthreads();
-  // Sums of the threads, added up in their order by each of them.
-  __shared__ double all[kThreads], weights[kThreads];
-  all[thread] = weights[thread] = 0;
-  for (std::int32_t at = thread; at + 1 < a.patch; at += kThreads) {
-    const paths::Pairs pairs = paths::score_pairs(own, tokens, a.patch, at);
-    to[at] = static_cast<float>(pairs.found);
-    all[thread] += pairs.count * pairs.found;
-    weights[thread] += pairs.count;
-  }
-  __syncthreads();
-  double total = 0, count = 0;
-  for (int i = 0; i < kThreads; ++i) {
-    total += all[i];
-    count += weights[i];
-  }
-  const paths::Prior prior(total, count, a.patch);
-  for (std::int32_t at = thread; at + 1 < a.patch; at += kThreads) {
-    to[at] = prior.drawn(static_cast<double>(to[at]));
-  }
+  correlate<paths::Prior, kThreads>(own, tokens, a.patch, to);
   __syncthreads();
   if (thread == 0) {
     to[a.patch - 1] = paths::Prior::bounded(paths::rho_afterwards(to, a.patch));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/cuda/gemm/product.h"
+#include "backend/cuda/ops/paths.h"
 #include "backend/cuda/ops/predict.h"
 #include "backend/cuda/ops2/device_ops2.h"
 #include "backend/cuda/runtime/cuda_backend.h"
@@ -76,6 +77,7 @@ class DeviceBackend final : public Backend, public GraphCapture {
                                            Epilogue use) override;
 
   [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
+  [[nodiscard]] PathOps* paths() override { return &paths_; }
 
   void scale(const Batch& batch, const ScalerSpec& spec, const ConstView& x,
              const std::uint8_t* mask, ScalerState* state, const ScalerOutputs& to) const override;
@@ -156,6 +158,7 @@ class DeviceBackend final : public Backend, public GraphCapture {
   StreamOwner owned_stream_;
   Stream stream_;  // of owned_stream_
   DeviceOps2 ops2_{*this, stream_, type_ == CudaWeights::bf16};
+  DevicePaths paths_{stream_};
   std::string architecture_;
   struct KeptMatrix {
     DeviceMatrix matrix;  // in the memory below

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coherent paths of Toto 1.0: how the steps of a patch go together, and draws that do
+// (backend/path_ops.h).
+#include <algorithm>
+#include <type_traits>
+
+#include "backend/cuda/ops/correlations.cuh"
+#include "backend/cuda/ops/paths.h"
+#include "backend/cuda/runtime/live.h"
+#include "backend/cuda/runtime/warp.cuh"
+#include "backend/cuda/statistics/drawn_mixture.h"
+#include "backend/path_scores.h"
+#include "statistics/normal.h"
+
+namespace toto::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarps = kThreads / 32;
+constexpr int kSide = 8;  // threads of a mixture
+constexpr int kMixtures = kThreads / kSide;
+constexpr std::int64_t kManyBlocks = 8192;  // that keep the device busy
+
+/// Neighbouring lanes of a warp; all groups of a warp do everything at the same time.
+struct Side {
+  static constexpr int kThreads = kSide;
+  static __device__ int thread() { return static_cast<int>(threadIdx.x) % kSide; }
+  static __device__ float sum(float v) { return sum_of_lanes<kSide>(v); }
+  static __device__ float highest(float v) { return highest_of_lanes<kSide>(v); }
+  static __device__ bool all(bool v) { return __all_sync(~0U, v) != 0; }
+};
+
+/// Calls run() with the components of a thread, as drawn::Mixture takes them.
+template <typename Run>
+void with_own(std::int32_t components, const Run& run) {
+  if (components <= kSide) return run(std::integral_constant<int, 1>{});
+  if (components <= 2 * kSide) return run(std::integral_constant<int, 2>{});
+  if (components <= 3 * kSide) return run(std::integral_constant<int, 3>{});
+  if (components <= 4 * kSide) return run(std::integral_constant<int, 4>{});
+  run(std::integral_constant<int, 0>{});
+}
+
+/// The normal score of what came after each forecast that is looked at: [rows][P], NaN where it is
+/// missing.
+template <int kOwn>
+__global__ void __launch_bounds__(kThreads)
+    score_steps(const LiveBatch* live, PatchShape shape, Forecasts f, double* scores) {
+  begin_kernel();
+  const std::int32_t patch = shape.patch;
+  const std::int64_t cell =
+      std::int64_t{blockIdx.x} * kMixtures + static_cast<std::int32_t>(threadIdx.x) / kSide;
+  bool there = cell < std::int64_t{live->rows} * patch;
+  if (there) {
+    const auto row = static_cast<std::int32_t>(cell / patch);
+    const Block& b = live->blocks[block_of_row(*live, row)];
+    const paths::Looked looked = paths::looked_at(b);
+    const std::int32_t token = (row - b.row) % b.tokens;
+    there = token >= looked.first && token < looked.first + looked.used;
+  }
+  if (__any_sync(~0U, there) == 0) return;
+  const std::int64_t at = there ? cell : 0;
+  const drawn::Mixture<Side, kOwn> mixture({}, f.params + at * 4 * shape.components,
+                                           shape.components);
+  const float x = there ? (f.x[at + patch] - f.loc[at]) / f.scale[at] : 0;
+  const drawn::Tails tails = mixture.tails(x);
+  if (!there || Side::thread() != 0) return;
+  const double z = normal_score(static_cast<double>(tails.lower), static_cast<double>(tails.upper));
+  const bool seen = f.mask[at + patch] != 0;
+  scores[at] = !seen                   ? NAN
+               : z < -paths::kMaxScore ? -paths::kMaxScore
+               : z > paths::kMaxScore  ? paths::kMaxScore
+                                       : z;
+}
+
+/// A thread block for each lane.
+__global__ void __launch_bounds__(kThreads)
+    correlations(const LiveBatch* live, std::int32_t patch, const double* scores, float* rho) {
+  begin_kernel();
+  const auto lane = static_cast<std::int32_t>(blockIdx.x);
+  if (lane >= live->lanes) return;
+  const Block& b = live->blocks[block_of_lane(*live, lane)];
+  const paths::Looked looked = paths::looked_at(b);
+  const std::int64_t row = b.row + std::int64_t{lane - b.lane} * b.tokens + looked.first;
+  float* const own = rho + std::int64_t{lane} * patch;
+  correlate<paths::Neighbours, kThreads>(scores + row * patch, looked.used, patch, own);
+  if (threadIdx.x == 0) own[patch - 1] = 0;
+}
+
+/// A warp for each lane: the normal scores of its steps, to y [lanes][P].
+__global__ void __launch_bounds__(kThreads) chains(const LiveBatch* live, const LiveBatch* source,
+                                                   PatchShape shape, const float* rho, float* y) {
+  begin_kernel();
+  const std::int32_t patch = shape.patch;
+  const std::int32_t lane =
+      static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
+  if (lane >= live->lanes) return;
+  const std::int32_t k = static_cast<std::int32_t>(threadIdx.x) % 32;
+  const std::int32_t i = block_of_lane(*live, lane);
+  const Block& b = live->blocks[i];
+  const std::int32_t own = lane - b.lane;
+  const std::int32_t variate = own % b.variates;
+  const float* const from = rho + (std::int64_t{source->blocks[i].lane} + variate) * patch;
+  double before = 0;
+  for (std::int32_t first = 0; first < patch; first += 32) {
+    const std::int32_t s = first + k;
+    const bool drawn = s < shape.steps;
+    // z = a z' + c, and what several of these in a row make.
+    double a = drawn && s > 0 ? static_cast<double>(from[s - 1]) : 0;
+    double c = 0;
+    if (drawn) {
+      c = sqrt(1 - a * a) *
+          paths::normal_at(b, variate, b.first_sample + own / b.variates, b.first_step + s);
+    }
+#pragma unroll
+    for (int offset = 1; offset < 32; offset *= 2) {
+      const double a_before = __shfl_up_sync(~0U, a, offset);
+      const double c_before = __shfl_up_sync(~0U, c, offset);
+      if (k < offset) continue;
+      c = a * c_before + c;
+      a *= a_before;
+    }
+    const double z = a * before + c;
+    before = __shfl_sync(~0U, z, 31);
+    if (s < patch) y[std::int64_t{lane} * patch + s] = drawn ? static_cast<float>(z) : 0;
+  }
+}
+
+/// Scores become values, in place. `shared`: a thread block for some trajectories of each step of
+/// its lanes. Otherwise a group of threads for each step of each lane.
+template <int kOwn>
+__global__ void __launch_bounds__(kThreads)
+    draws(const LiveBatch* live, const LiveBatch* shared, PatchShape shape, Mixtures m, float* y) {
+  begin_kernel();
+  const auto group = static_cast<std::int32_t>(threadIdx.x) / kSide;
+  const std::int64_t cells =
+      std::int64_t{shared == nullptr ? live->lanes : shared->lanes} * shape.steps;
+  std::int64_t cell = blockIdx.x;
+  if (shared == nullptr) cell = cell * kMixtures + group;
+  const bool there = cell < cells;
+  if (__any_sync(~0U, there) == 0) return;
+  if (!there) cell = cells - 1;
+  const auto from = static_cast<std::int32_t>(cell / shape.steps);
+  const auto step = static_cast<std::int32_t>(cell % shape.steps);
+  const std::int64_t at = std::int64_t{from} * shape.patch + step;
+  const float loc = m.loc[at];
+  const float scale = m.scale[at];
+  const drawn::Mixture<Side, kOwn> mixture({}, m.params + cell * 4 * shape.components,
+                                           shape.components);
+  const auto draw = [&](float* to, bool wanted) {
+    const float value = mixture.at_score(wanted ? *to : 0);
+    if (wanted && Side::thread() == 0) *to = paths::tame(value * scale + loc);
+  };
+  if (shared == nullptr) {
+    draw(y + at, there);
+    return;
+  }
+  const std::int32_t i = block_of_lane(*shared, from);
+  const Block& b = live->blocks[i];
+  float* const own =
+      y + (std::int64_t{b.lane} + from - shared->blocks[i].lane) * shape.patch + step;
+  const std::int64_t each = std::int64_t{b.variates} * shape.patch;  // to the next trajectory
+  const auto parts = static_cast<std::int32_t>(gridDim.y);
+  for (std::int32_t n = static_cast<std::int32_t>(blockIdx.y) * kMixtures; n < b.trajectories;
+       n += parts * kMixtures) {
+    const bool wanted = n + group < b.trajectories;
+    draw(own + (wanted ? n + group : 0) * each, wanted);
+  }
+}
+
+}  // namespace
+
+void neighbours(const Batch& context, const PatchShape& shape, const Forecasts& f, double* scores,
+                float* rho, const Stream& s) {
+  const std::int64_t cells = std::int64_t{context.rows} * shape.patch;
+  with_own(shape.components, [&](auto own) {
+    launch(score_steps<decltype(own)::value>, dim3(ceil_div(cells, kMixtures)), dim3(kThreads), 0,
+           s, context.live, shape, f, scores);
+  });
+  launch(correlations, dim3(static_cast<unsigned>(context.lanes)), dim3(kThreads), 0, s,
+         context.live, shape.patch, scores, rho);
+}
+
+void draw_paths(const Batch& batch, const Batch* shared, const Batch& source,
+                const PatchShape& shape, const Mixtures& m, const float* rho, float* y,
+                const Stream& s) {
+  launch(chains, dim3(ceil_div(batch.lanes, kWarps)), dim3(kThreads), 0, s, batch.live, source.live,
+         shape, rho, y);
+  dim3 grid(ceil_div(std::int64_t{batch.lanes} * shape.steps, kMixtures));
+  if (shared != nullptr) {  // parts of the trajectories, where steps alone are too few
+    const std::int64_t cells = std::max<std::int64_t>(std::int64_t{shared->lanes} * shape.steps, 1);
+    const std::int64_t each = ceil_div(batch.lanes, std::int64_t{shared->lanes} * kMixtures);
+    const std::int64_t parts = std::clamp<std::int64_t>(kManyBlocks / cells, 1, each);
+    grid = dim3(static_cast<unsigned>(cells), static_cast<unsigned>(parts));
+  }
+  with_own(shape.components, [&](auto own) {
+    launch(draws<decltype(own)::value>, grid, dim3(kThreads), 0, s, batch.live,
+           shared == nullptr ? nullptr : shared->live, shape, m, y);
+  });
+}
+
+}  // namespace toto::cuda
