@@ -3,6 +3,7 @@
 
 import copy
 import json
+import math
 import pathlib
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from toto_nano.noise import Draw
-from toto_nano2 import batches, business, calendars, graphs, inference, loads, pool, prepare, quotes, series, tensors, train, widen, widths
+from toto_nano2 import batches, business, calendars, captured, graphs, inference, loads, optimizer, pool, prepare, quotes, series, tensors, train, widen, widths
 from toto_nano2.model import Config, Parts, Toto2, bias_of, fused, over_time, read, written_out
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -345,7 +346,7 @@ def test_batches_of_several_steps_come_apart():
     r = batches.Random(torch.Generator().manual_seed(1), CPU)
     whole = batches.draw(made, batches.SHAPES[-1], 3840, r)
     parts = whole.parts(2)
-    for name in ("inputs", "target", "counts", "time_mask", "variate_mask", "rough"):
+    for name in ("inputs", "target", "counts", "time_mask", "variate_mask"):
         assert torch.equal(torch.cat([getattr(p, name) for p in parts]), getattr(whole, name))
     feed = train.Feed(made, r, {**RECIPE, "together": 2}, 32)
     first = feed.next()
@@ -353,16 +354,124 @@ def test_batches_of_several_steps_come_apart():
     assert len(left) == 1 and feed.waiting[left[0]][0].inputs.shape == first.inputs.shape
 
 
-def test_quiet_rows_count_for_more():
-    """Long rows by their own loss, short ones by the size of their steps."""
-    loss = torch.tensor([[0.1], [1.0]]).repeat(1, 20).requires_grad_()
-    share = torch.ones(2, 20)
-    rough = torch.tensor([1.0, 1.0])
-    train.weighted(loss, share, 0.5, rough).backward()
-    assert loss.grad[0, 0] / loss.grad[1, 0] == pytest.approx((1.02 / 0.12) ** 0.5, rel=1e-4)
-    short = torch.ones(2, 4).requires_grad_()
-    train.weighted(short, torch.ones(2, 4), 0.5, torch.tensor([0.1, 1.0])).backward()
-    assert short.grad[0, 0] / short.grad[1, 0] == pytest.approx((2.51 / 0.26) ** 0.5, rel=1e-4)
+def test_quiet_tokens_count_for_more():
+    """By the width of their bands, whatever their loss came out as."""
+    for size in (0.1, 3.0):
+        loss = torch.tensor([[size], [1.0]]).repeat(1, 20).requires_grad_()
+        band = torch.tensor([[0.1], [1.0]]).repeat(1, 20)
+        train.weighted(loss, torch.ones(2, 20), 0.5, band).backward()
+        assert loss.grad[0, 0] / loss.grad[1, 0] == pytest.approx((1.1 / 0.128) ** 0.5, rel=1e-4)
+
+
+def test_bands_are_remembered_from_what_was_seen():
+    band = torch.tensor([[1.0, 3.0, 100.0, 5.0]])
+    seen = torch.tensor([[True, True, False, True]])
+    once = math.exp(-1 / train.FADES)
+    two = (1 * once + 3) / (once + 1)
+    last = (1 * once**3 + 3 * once**2 + 5) / (once**3 + once**2 + 1)
+    assert train.remembered(band, seen)[0].tolist() == pytest.approx([1, two, two, last])
+    assert train.remembered(band, ~seen)[0].tolist() == pytest.approx([1, 3, 5, 5])
+    later = torch.tensor([[1.0, 3.0, 7.0, 9.0]])
+    assert torch.equal(train.remembered(later, seen)[:, :2], train.remembered(band, seen)[:, :2])
+
+
+def batch_of(shape, tokens=1920):
+    made = pool.Pool(1, 1e6, "cpu", 65536)
+    while not made.ready():
+        made.fill_here()
+    return batches.draw(made, shape, tokens, batches.Random(torch.Generator().manual_seed(1), CPU))
+
+
+class Still:
+    """A graph that leaves the weights as they were."""
+
+    def __init__(self, body, run):
+        self.body, self.run = body, run
+
+    def replay(self):
+        before = copy.deepcopy(self.run.model.state_dict())
+        self.body()
+        self.run.model.load_state_dict(before)
+
+
+def test_a_graph_does_what_a_step_does(tmp_path):
+    """With graphs that call the step again: weights as without, and the run begins as it was."""
+    prepared = [batch_of(s) for s in batches.SHAPES[-2:]]
+    run, plain = train.Run(RECIPE, "cpu"), train.Run(RECIPE, "cpu")
+    said = []
+    run.captured = captured.Captured.make(run, prepared, said.append)
+    assert run.captured and len(said) == 2 and all("a graph of" in text for text in said)
+    for a, b in zip(run.everything(), plain.everything()):
+        assert torch.equal(a, b)
+    for p in prepared * 2:
+        assert torch.equal(torch.stack(run.train_on(p, 0.5)), torch.stack(plain.train_on(p, 0.5)))
+    assert torch.equal(weights(run.model), weights(plain.model)) and torch.equal(weights(run.slow), weights(plain.slow))
+    train.train(RECIPE, tmp_path / "a", steps=3, graphs=True)
+    assert (tmp_path / "a" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("wrong", ["still", "refused", "blind"])
+def test_a_graph_that_does_otherwise_is_not_used(wrong):
+    run = train.Run(RECIPE, "cpu")
+    before, said = [t.clone() for t in run.everything()], []
+    first, second = batch_of(batches.SHAPES[2]), batch_of(batches.SHAPES[3])
+
+    def record(body, device, memory):
+        if wrong == "refused":
+            raise RuntimeError("no")
+        if wrong == "blind":  # does not see the batch
+            return captured.Again(lambda: run.whole_step(second))
+        return Still(body, run)
+
+    assert captured.Captured.make(run, [first], said.append, record) is None
+    assert "steps are not graphs" in said[-1]
+    if wrong == "still":
+        assert all(torch.equal(a, b) for a, b in zip(run.everything(), before))
+
+
+def test_a_graph_that_loses_its_way_is_left():
+    run = train.Run(RECIPE, "cpu")
+    run.captured = object()
+    run.trust(torch.tensor(2.0), torch.tensor(2.001))
+    assert run.captured
+    run.trust(torch.tensor(2.0), torch.tensor(float("nan")))
+    assert run.captured is None
+
+
+def test_adam_is_what_pytorch_has():
+    torch.manual_seed(6)
+    ours = [torch.nn.Parameter(torch.randn(s)) for s in ((4, 3), (5,))]
+    theirs = [torch.nn.Parameter(p.detach().clone()) for p in ours]
+    adam = optimizer.Adam([("in.weight", ours[0]), ("head.bias", ours[1])])
+    groups = [{"params": [p], "lr": 0.01 * s} for p, s in zip(theirs, (1, adam.HEAD))]
+    other = torch.optim.Adam(groups, betas=adam.betas, eps=1e-10)
+    for _ in range(4):
+        grads = [torch.randn_like(p) for p in ours]
+        for p, g in zip(theirs, grads):
+            p.grad = g
+        other.step()
+        adam.step(torch.cat([g.flatten() for g in grads]), torch.tensor(0.01))
+    assert adam.count == 4
+    for a, b in zip(ours, theirs):
+        torch.testing.assert_close(a, b)
+
+
+def test_hours_come_back_with_the_week():
+    """With some length of day, what a week ago was tells more than what half a day ago was."""
+    draw = Draw(torch.Generator().manual_seed(4))
+    y = torch.cat([loads.routine(draw, 20, 2688) for _ in range(12)])
+    assert y.isfinite().all()
+    best = torch.zeros(len(y))
+    for steps in (24, 48, 96, 144, 288):
+        y = (y - y.mean(-1, keepdim=True)) / y.std(-1, keepdim=True)
+        like = {lag: (y[:, lag * steps // 2 :] * y[:, : -(lag * steps // 2)]).mean(-1) for lag in (1, 2, 14)}
+        best = torch.maximum(best, like[14] - like[1])
+    assert best.median() > 0.3
+    draw = Draw(torch.Generator().manual_seed(4))
+    y = torch.cat([loads.normals(draw, 30, 1344) for _ in range(4)])
+    assert y.isfinite().all()
+    least = torch.stack([(y[:, p:] - y[:, :-p]).abs().mean(-1) for p in (24, 48, 96, 144, 288)]).amin(0)
+    assert (least / y.std(-1)).median() < 0.2
 
 
 def test_a_light_run_leaves_two_models_and_no_state(tmp_path):

@@ -8,7 +8,7 @@ from toto_nano.noise import convolve, heavy, moments, unit, white
 
 from .cycles import repeat
 
-CALENDAR = [12, 12, 12, 4, 4, 4, 7, 7, 24, 52, 5, 6]  # seasons of figures that people keep
+CALENDAR = [12, 12, 12, 4, 4, 4, 7, 7, 24, 52, 52, 5, 6]  # seasons of figures that people keep
 
 
 def calendar(draw, n, t):
@@ -73,9 +73,9 @@ def compounding(draw, n, t):
 
 
 def drifting(draw, n, t):
-    """A walk whose drift is felt, from a tenth of a step's deviation to several of them; now and
+    """A walk whose drift is felt, from a tenth of a step's deviation to three of them; now and
     then it becomes another. Production, population, prices by the year."""
-    felt = draw.log_uniform(n, 0.1, 5)
+    felt = draw.log_uniform(n, 0.1, 3)
     turn = moments(draw, n, t, draw.log_uniform(n, 25, 8.0 * t)) * draw.normal(n, t) * draw.log_uniform(n, 0.1, 1)
     drift = felt * torch.where(draw.chance(n, 0.15), -1.0, 1.0) * (1 + turn.cumsum(-1))
     y = (white(draw, n, t) + drift).cumsum(-1)

@@ -49,7 +49,7 @@ def year_of(draw, n, t, year):
 
 def days(draw, n, t):
     """Daily figures, of every day or of working days, or weekly ones: week, year, feasts."""
-    kind = draw.pick(n, [5, 2, 2] if t > 400 else [0.2, 0.1, 5])[:, None]
+    kind = draw.pick(n, [5, 2, 2] if t > 600 else [2, 1, 5] if t > 400 else [0.2, 0.1, 5])[:, None]
     week = torch.where(kind == 0, 7, torch.where(kind == 1, 5, 1))
     year = torch.where(kind == 0, YEAR, torch.where(kind == 1, YEAR * 5 / 7, YEAR / 7))
     place, number = year_of(draw, n, t, year)

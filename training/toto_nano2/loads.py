@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Days and weeks of loads, as energy, traffic and services have them, and cycles that are exact."""
 
+import math
+
 import torch
 
 from toto_nano.curves import cycle, trend
@@ -40,6 +42,52 @@ def loads(draw, n, t):
     y = y + smooth(draw, n, t, steps * draw.log_uniform(n, 2, 40)) * draw.log_uniform(n, 0.02, 1)
     y = y + relaxing(draw, n, t) * draw.log_uniform(n, 0.01, 0.4) + white(draw, n, t) * draw.log_uniform(n, 0.003, 0.2)
     return torch.where(draw.chance(n, 0.35), torch.exp(unit(y) * draw.uniform(n, 0.1, 0.7)), y)
+
+
+def routine(draw, n, t):
+    """Hours of a week, each with a value of its own, days more or less alike; the day as a whole is
+    higher or lower; noise that grows with the value, or counts. One length of day for all rows."""
+    steps = 24 if draw.uniform(1, 0, 1).item() < 0.6 else DAYS[int(draw.integers(1, 0, len(DAYS)))]
+    if 3 * steps > t:
+        steps = 24
+    days = t // steps + 2
+    jagged = draw.uniform(n, 0, 1)
+    own = unit(jagged * draw.normal(n, steps) + (1 - jagged) * cycle(draw, n, steps))
+    each = unit(draw.normal(n * 7, steps) + cycle(draw, n * 7, steps)).view(n, 7, steps)
+    each[:, 6] = torch.where(draw.chance(n, 0.5), each[:, 5], each[:, 6])
+    apart = draw.log_uniform(n, 0.02, 1) * torch.tensor([0.3, 0.3, 0.3, 0.3, 0.3, 1, 1], device=draw.device)
+    level = draw.normal(n, 7) * draw.log_uniform(n, 0.02, 1)
+    week = own[:, None] + apart[..., None] * each + level[..., None]
+    day = (torch.arange(days, device=draw.device)[None] + draw.integers(n, 0, 7)) % 7
+    y = week.gather(1, day[..., None].expand(n, days, steps)).flatten(1)
+    y = y + by_step(draw, n, days, steps) * draw.log_uniform(n, 0.01, 0.6)
+    first = int(draw.integers(1, 0, steps))
+    y = unit(y[:, first : first + t])
+    y = y + smooth(draw, n, t, steps * draw.log_uniform(n, 3, 40)) * draw.log_uniform(n, 0.01, 1)
+    y = y + relaxing(draw, n, t) * draw.log_uniform(n, 0.01, 0.6)
+    kind = draw.pick(n, [3, 2, 2])[:, None]
+    grown = torch.exp((y * draw.uniform(n, 0.2, 1.0)).clamp(-5, 5))
+    counted = torch.poisson((grown * draw.log_uniform(n, 1, 1000)).clamp(0, 1e5), generator=draw.generator)
+    noise = white(draw, n, t) * draw.log_uniform(n, 0.003, 0.4)
+    return torch.where(kind == 0, y + noise, torch.where(kind == 1, grown * (1 + 0.5 * noise), counted))
+
+
+def normals(draw, n, t):
+    """What a day is like in the mean of many years: one wave that turns slowly into another, and next
+    to no noise."""
+    steps = DAYS[int(draw.integers(1, 0, len(DAYS)))]
+    if 3 * steps > t:
+        steps = 24
+    one, two = (unit(cycle(draw, n, steps)) for _ in range(2))
+    place = (torch.arange(t, device=draw.device)[None] + draw.integers(n, 0, steps)) % steps
+    year = steps * 365.25 * draw.log_uniform(n, 0.1, 1)
+    turn = 2 * math.pi * (draw.steps(t) / year + draw.uniform(n, 0, 1))
+    share = draw.uniform(n, 0, 0.5) * (1 + torch.cos(turn))
+    height = 1 + draw.uniform(n, 0, 0.6) * torch.cos(turn + draw.normal(n))
+    y = height * torch.lerp(one.gather(1, place), two.gather(1, place), share)
+    y = y + draw.log_uniform(n, 0.1, 5) * torch.cos(turn + draw.normal(n))
+    y = y + smooth(draw, n, t, steps * draw.log_uniform(n, 1, 20)) * draw.log_uniform(n, 0.003, 0.2)
+    return y + white(draw, n, t) * draw.log_uniform(n, 0.001, 0.1)
 
 
 def exact(draw, n, t):

@@ -97,6 +97,11 @@ def rotary_tables(positions, head_dim):
     return [x.repeat_interleave(2, -1).float()[:, None] for x in tables]
 
 
+def tables_of(n, rows, head_dim, device):
+    """The same for rows of n tokens one after another."""
+    return [t.repeat(rows, 1, 1) for t in rotary_tables(torch.arange(n, device=device), head_dim)]
+
+
 def no_rotation(tokens, head_dim, device):
     one = torch.ones(tokens, 1, head_dim // 2, device=device)
     return [one, 0 * one, one]
@@ -238,6 +243,18 @@ class Parts:
         self.embed, self.read = use(residual_mlp), use(read)
         self.written_out = use(written_out)
         self.attend = {}  # by the length of a sequence, where another way was found faster
+        self.kept = {} if compiled else None  # tables of positions: batches have few shapes
+
+    def tables(self, n, rows, variates, head_dim, device):
+        """Rotations along time, and none for the layers across variates where there are several."""
+        key = n, rows, variates
+        if self.kept is not None and key in self.kept:
+            return self.kept[key]
+        still = no_rotation(n * rows, head_dim, device) if variates > 1 else [None] * 3
+        made = tables_of(n, rows, head_dim, device), still
+        if self.kept is not None:
+            self.kept[key] = made
+        return made
 
 
 def residual_mlp(x, w1, b1, w2, b2, ws, bs, power, dtype=torch.float32, first=torch.float32):
@@ -264,9 +281,7 @@ class Toto2(nn.Module):
         """inputs (B, V, N, 2P) to what the head reads, (B V N, D)."""
         c, (b, v, n, _) = self.config, inputs.shape
         x = parts.embed(inputs.flatten(0, 2), *self.patch_proj.weights(), 0.5, dtype)
-        turned = rotary_tables(torch.arange(n, device=x.device), c.head_dim)
-        turned = [t.repeat(b * v, 1, 1) for t in turned]
-        still = no_rotation(len(x), c.head_dim, x.device) if v > 1 else [None] * 3
+        turned, still = parts.tables(n, b * v, v, c.head_dim, x.device)
         bias = bias_of(time_mask, dtype)
         entering = [layer.entering(still if layer.variate else turned) for layer in self.layers]
         q, k, value = parts.enter(x, *entering[0], c.norm_eps, c.num_heads, dtype)

@@ -25,19 +25,24 @@ class Muon:
             for shape, group in self.groups.items()
         }  # fmt: skip
 
+    def parameters(self):
+        return [p for group in self.groups.values() for p in group]
+
     @torch.no_grad()
-    def step(self, lr: float, amp: bool):
-        for (rows, columns), group in self.groups.items():
-            g = torch.cat([p.grad for p in group]).view(-1, rows, columns)
+    def step(self, flat, lr, amp: bool):
+        """`flat`: the gradients of `parameters()` end to end; `lr`: a tensor on their device."""
+        sizes = [m.numel() for m in self.momentum.values()]
+        for ((rows, columns), group), part in zip(self.groups.items(), flat.split(sizes)):
             m = self.momentum[rows, columns]
+            g = part.view(m.shape)
             m.lerp_(g, 1 - MOMENTUM)
             g = g.lerp(m, MOMENTUM)
             # The effective matrix is W / sqrt(columns): so is its update.
-            size = lr * max(1, rows / columns) ** 0.5 * columns**0.5
-            update = self.orthogonalised(g.bfloat16() if amp else g).float()
+            size = max(1, rows / columns) ** 0.5 * columns**0.5
+            update = self.orthogonalised(g.bfloat16() if amp else g).float() * (lr * -size)
             parts = list(update.flatten(0, 1).split([p.shape[0] for p in group]))
             torch._foreach_mul_(group, 1 - lr * self.weight_decay)
-            torch._foreach_add_(group, parts, alpha=-size)
+            torch._foreach_add_(group, parts)
 
     def state(self):
         return {f"{r}x{c}": m for (r, c), m in self.momentum.items()}
@@ -49,38 +54,46 @@ class Muon:
 
 class Adam:
     """`named`: (name, parameter); the head's last matrices, divided by their whole fan-in, take
-    HEAD times the steps of the others."""
+    HEAD times the steps of the others. Everything lies end to end; the count of steps is a tensor,
+    so that a step is the same kernels every time."""
 
     HEAD = 2.5
 
     def __init__(self, named, betas=(0.9, 0.95)):
         named = list(named)
-        self.params, self.betas, self.count = [p for _, p in named], betas, 0
-        self.size = [self.HEAD if n.startswith("head.") else 1.0 for n, _ in named]
-        self.first = [torch.zeros_like(p) for p in self.params]
-        self.second = [torch.zeros_like(p) for p in self.params]
+        self.params, self.betas = [p for _, p in named], betas
+        size = [self.HEAD if n.startswith("head.") else 1.0 for n, _ in named]
+        self.size = torch.cat([torch.full_like(p.detach().flatten(), s) for s, p in zip(size, self.params)])
+        self.first, self.second = torch.zeros_like(self.size), torch.zeros_like(self.size)
+        self.steps = torch.zeros((), dtype=torch.float64, device=self.size.device)
+
+    @property
+    def count(self):
+        return int(self.steps.item())
+
+    def apart(self, flat):
+        """Views of a flat tensor, of the shapes of the parameters."""
+        parts = flat.split([p.numel() for p in self.params])
+        return [part.view(p.shape) for part, p in zip(parts, self.params)]
 
     @torch.no_grad()
-    def step(self, lr: float):
-        self.count += 1
+    def step(self, flat, lr):
+        """`flat`: the gradients end to end; `lr`: a tensor on their device."""
+        self.steps += 1
         a, b = self.betas
-        grads = [p.grad for p in self.params]
-        torch._foreach_lerp_(self.first, grads, 1 - a)
-        torch._foreach_mul_(self.second, b)
-        torch._foreach_addcmul_(self.second, grads, grads, 1 - b)
-        root = torch._foreach_sqrt(self.second)
-        torch._foreach_div_(root, (1 - b**self.count) ** 0.5)
-        torch._foreach_add_(root, 1e-10)
-        sizes = [-lr * size / (1 - a**self.count) for size in self.size]
-        torch._foreach_addcdiv_(self.params, self.first, root, sizes)
+        self.first.lerp_(flat, 1 - a)
+        self.second.mul_(b).addcmul_(flat, flat, value=1 - b)
+        root = self.second.sqrt() / (1 - b**self.steps).sqrt().float() + 1e-10
+        update = self.first / root * self.size * (-lr / (1 - a**self.steps).float())
+        torch._foreach_add_(self.params, self.apart(update))
 
     def state(self):
-        pairs = zip(self.first, self.second)
+        pairs = zip(self.apart(self.first), self.apart(self.second))
         return {f"{k}{i}": t for i, ab in enumerate(pairs) for k, t in zip("mv", ab)}
 
     def load(self, state, count):
-        self.count = count
-        for i, (a, b) in enumerate(zip(self.first, self.second)):
+        self.steps.fill_(count)
+        for i, (a, b) in enumerate(zip(self.apart(self.first), self.apart(self.second))):
             a.copy_(state[f"m{i}"])
             b.copy_(state[f"v{i}"])
 

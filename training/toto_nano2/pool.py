@@ -24,8 +24,14 @@ def work(slots, free, ready, seed, stride, points):
     """A process: chunk after chunk into shared memory."""
     torch.set_num_threads(1)
     os.nice(10)
+    parent = os.getppid()
     while True:
-        slot = free.get()
+        try:
+            slot = free.get(timeout=20)
+        except queue.Empty:
+            if os.getppid() != parent:
+                return
+            continue
         if slot is None:
             return
         kind = kind_of(seed)
@@ -68,6 +74,7 @@ class Pool:
         self.processes, self.running = [], True
         self.points = 0
         self.lock = threading.Lock()
+        self.busy = threading.Lock()  # held while a chunk goes to the device
         self.on_device, self.here, self.spent = str(device) == "cuda", 0, 0.0
         self.device_points, self.began = 30 * chunk_points, time.monotonic()
 
@@ -114,9 +121,9 @@ class Pool:
             staging[:size].copy_(shared[slot, :size])
             self.free.put(slot)
             if cuda:
-                with torch.cuda.stream(stream):
+                with self.busy, torch.cuda.stream(stream):
                     self.put(kind, staging[:size].to("cuda", non_blocking=True))
-                stream.synchronize()  # before the staging memory is used again
+                    stream.synchronize()  # before the staging memory is used again
             else:
                 self.put(kind, staging[:size])
 

@@ -22,7 +22,6 @@ class Prepared:
     variate_mask: torch.Tensor  # (B,N,1,V,V)
     loc: torch.Tensor  # (B,V,N)
     scale: torch.Tensor
-    rough: torch.Tensor  # (B,V) mean step from one target to the next
 
     def parts(self, count):
         """As many batches, each of a share of the rows."""
@@ -74,10 +73,7 @@ def prepare(x, span, patch, strangers=None) -> Prepared:
     target = target.clamp(-LARGEST, LARGEST)
     target = torch.where(flat, target.clamp(-1, 1), target)
     counts = observed.unflatten(-1, (-1, patch))[:, :, 1:] & (n[:, :, :-1, None] >= 3)
-    both = counts[..., 1:] & counts[..., :-1]
-    steps = torch.where(both, target.diff(dim=-1), 0).abs().sum((-1, -2))
-    rough = steps / both.sum((-1, -2)).clamp(min=1)
     time, variate = masks(flags.any(-1), span)
     if strangers is not None:
         variate = variate & (strangers[:, :, None] == strangers[:, None])[:, None, None]
-    return Prepared(inputs, target, counts, time, variate, loc, scale, rough)
+    return Prepared(inputs, target, counts, time, variate, loc, scale)

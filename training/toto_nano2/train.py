@@ -4,6 +4,7 @@
     training/train2 training/recipes/nano2.json --out RUN --steps 2000
     training/train2 training/recipes/nano2.json --out RUN --seconds 560 --total 1120
     training/train2 training/recipes/nano2-b.json --weights models/toto-nano-2 --out RUN --seconds 500
+    training/train2 training/recipes/nano2-d.json --weights runs/narrow --out RUN --seconds 500 --compile --graphs
 
 With --steps the learning rate follows the step and the same recipe gives the same weights. With
 --seconds it follows the clock: a run stops by itself, and one that is resumed goes on where the
@@ -20,27 +21,29 @@ import torch
 
 from toto_nano.train import append_csv
 
-from . import optimizer, tensors
+from . import captured, optimizer, tensors
 from .batches import LEAST_TOKENS, SHAPES, Random, draw
 from .model import Config, Parts, Toto2, bias_of, fused, read
 from .pool import Pool
 
 LEVELS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-STEP = 2.5  # loss over the nine levels of noise whose mean step is one
+BAND = 1.08  # loss over the nine levels of normal noise whose outer deciles lie one apart
+FADES = 8  # patches over which the size of noise is remembered
 NEAR = (1.4, 12), (1.0, 8), (0.7, 12)  # weights of the steps of a patch, where rows are short
 LARGEST_FILE = 15_000_000  # bytes of one file of a state
 
 
-def read_and_judge(x, target, counts, eps, dtype, *weights):
-    """Pinball loss in arcsinh space summed over the nine levels, mean over a patch: (T,).
+def read_and_judge(x, target, counts, level, eps, dtype, *weights):
+    """Pinball loss in arcsinh space summed over the nine levels, mean over a patch: (T,); and how far
+    the outer levels lie apart, without a gradient.
 
-    x (T, D); target and counts (T, P).
+    x (T, D); target and counts (T, P); level (9,).
     """
     raw = read(x, eps, dtype, *weights).unflatten(-1, (-1, len(LEVELS)))
     off = target[..., None] - raw
-    level = torch.tensor(LEVELS, device=x.device)
     pinball = torch.maximum(level * off, (level - 1) * off).sum(-1)
-    return (pinball * counts).sum(-1) / counts.shape[-1]
+    band = (raw[..., -1] - raw[..., 0]).detach().mean(-1)
+    return (pinball * counts).sum(-1) / counts.shape[-1], band
 
 
 def nearness(patch, device):
@@ -56,29 +59,45 @@ class Losses:
     def __init__(self, compiled):
         self.parts = Parts(compiled)
         self.judge = torch.compile(read_and_judge, dynamic=False) if compiled else read_and_judge
+        self.level = None
 
     def tokens(self, model, p, dtype):
-        """Loss (B V, N) of every token and the share of its patch that counts."""
+        """Loss (B V, N) of every token, the share of its patch that counts and the width of bands that
+        it could know of."""
         x = model.stream(p.inputs, p.time_mask, p.variate_mask, dtype, self.parts)
         counts = pad_last(p.counts).to(torch.float32)
         if p.inputs.shape[2] <= 8:  # figures that are forecast for months or quarters, not for days
             counts = counts * nearness(counts.shape[-1], counts.device)
-        loss = self.judge(x, pad_last(p.target), counts, model.config.norm_eps, dtype, *model.head.weights())
+        if self.level is None:
+            self.level = torch.tensor(LEVELS, device=x.device)
+        loss, band = self.judge(
+            x, pad_last(p.target), counts, self.level, model.config.norm_eps, dtype, *model.head.weights()
+        )
         n = p.inputs.shape[2]
-        return loss.view(-1, n), counts.mean(-1).view(-1, n)
+        seen = (p.inputs[..., counts.shape[-1] :] == 0).any(-1).view(-1, n)
+        return loss.view(-1, n), counts.mean(-1).view(-1, n), remembered(band.view(-1, n), seen)
 
 
-def weighted(loss, share, evenness, rough):
+def remembered(band, seen):
+    """(rows, N): the mean of the bands up to each token, of patches that were seen; it fades."""
+    age = torch.arange(band.shape[-1], device=band.device)
+    age = age[:, None] - age
+    keep = torch.where(age >= 0, torch.exp(-age / FADES), 0.0)
+    seen = seen.to(band.dtype)
+    amount = seen @ keep.mT
+    mean = (seen * band.clamp(0, 5)) @ keep.mT / amount.clamp(min=1e-12)
+    return torch.where(amount > 1e-9, mean, band.clamp(0, 5))
+
+
+def weighted(loss, share, evenness, band):
     """Mean over tokens. Quiet series count for more than their small errors would, as they do in a
-    geometric mean over series: a row is divided, to the power `evenness`, by its own mean loss, or
-    where it is too short to tell by the size of its steps, `rough`."""
-    amount = share.sum(-1)
-    mean = (loss.detach().sum(-1) / amount.clamp(min=0.1)).clamp(max=5)
-    short = torch.maximum(STEP * rough.clamp(max=2), 0.2 * mean) + 0.01
-    weight = torch.where(amount >= 10, mean + 0.02, short) ** -evenness
-    typical = (weight * amount).sum() / amount.sum().clamp(min=1)
-    weight = (weight / typical).clamp(0.1, 8)
-    return (loss * weight[:, None]).sum() / share.sum().clamp(min=1)
+    geometric mean over series: a token is divided, to the power `evenness`, by the loss that its band
+    lets expect. The band comes from what lies before the forecast. Weights by what came after would
+    favour rows that happened to stay calm, and make bands too narrow."""
+    weight = (BAND * band + 0.02) ** -evenness
+    typical = (weight * share).sum() / share.sum().clamp(min=1)
+    weight = (weight / typical).clamp(0.1, 10)
+    return (loss * weight).sum() / share.sum().clamp(min=1)
 
 
 def schedule(progress, warmup, decay):
@@ -97,35 +116,61 @@ class Run:
         self.adam = optimizer.Adam(rest)
         self.amp = recipe["bfloat16"]
         self.losses = Losses(compiled)
-        self.step, self.elapsed, self.usual = 0, 0.0, None
+        self.step, self.elapsed = 0, 0.0
+        self.usual = torch.zeros((), device=device)  # norm, once there is one
+        self.rate = torch.zeros((), device=device)
+        self.captured = None
+
+    def everything(self):
+        """All that a step changes."""
+        parts = [*self.model.parameters(), *self.slow.parameters(), *self.muon.momentum.values()]
+        return [*parts, self.adam.first, self.adam.second, self.adam.steps, self.usual]
 
     def train_on(self, prepared, rate):
-        r = self.recipe
-        dtype = torch.bfloat16 if self.amp else torch.float32
-        loss, share = self.losses.tokens(self.model, prepared, dtype)
-        total = weighted(loss, share, r["evenness"], prepared.rough.flatten())
-        total.backward()
-        params = list(self.model.parameters())
-        for p in params:  # a batch of single variates leaves out what joins them
-            if p.grad is None:
-                p.grad = torch.zeros_like(p)
-        grads = [p.grad for p in params]
-        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads)))
-        # Clipped at a multiple of what is usual: in unit scale the head's factor makes norms small.
-        usual = norm if self.usual is None else self.usual
-        factor = (r["clip"] * usual / norm).clamp(max=1).nan_to_num(0, 0, 0)
-        self.usual = usual.lerp((norm * factor).nan_to_num(0, 0, 0), 0.02)
-        torch._foreach_mul_(grads, factor)
-        for g in grads:
-            g.nan_to_num_(0, 0, 0)
-        self.adam.step(r["adam_lr"] * rate)
-        self.muon.step(r["muon_lr"] * rate, self.amp)
-        self.model.zero_grad(set_to_none=True)
+        self.rate.fill_(rate)
         self.step += 1
-        keep = min(r["ema"], self.step / (self.step + 10))
-        with torch.no_grad():
-            torch._foreach_lerp_(list(self.slow.parameters()), params, 1 - keep)
-        return (loss.detach().sum() / share.sum().clamp(min=1)), norm
+        return self.captured.step(prepared) if self.captured else self.whole_step(prepared)
+
+    def trust(self, expected, found):
+        """Plain steps from now on, where a graph's loss is not what the weights give."""
+        off = abs(found.item() / max(expected.item(), 1e-9) - 1)
+        if not off < captured.CLOSE:
+            print(f"step {self.step}: the graph's loss is off by {off:.3g}: plain steps", flush=True)
+            self.captured = None
+
+    def loss_of(self, prepared):
+        """Mean loss of a batch and what is trained on."""
+        dtype = torch.bfloat16 if self.amp else torch.float32
+        loss, share, band = self.losses.tokens(self.model, prepared, dtype)
+        mean = loss.detach().sum() / share.sum().clamp(min=1)
+        return mean, weighted(loss, share, self.recipe["evenness"], band)
+
+    def whole_step(self, prepared):
+        """Everything on the device, the same kernels whatever the numbers: see captured.py."""
+        r = self.recipe
+        mean, total = self.loss_of(prepared)
+        total.backward()
+        params = self.muon.parameters() + self.adam.params
+        with torch.no_grad():  # a batch of single variates leaves out what joins them
+            grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in params]
+            flat = torch.cat([g.flatten() for g in grads])
+            norm = torch.linalg.vector_norm(flat)
+            # Clipped at a multiple of what is usual: in unit scale the head's factor makes norms small.
+            usual = torch.where(self.usual > 0, self.usual, norm)
+            factor = (r["clip"] * usual / norm).clamp(max=1).nan_to_num(0, 0, 0)
+            self.usual.copy_(usual.lerp((norm * factor).nan_to_num(0, 0, 0), 0.02).nan_to_num(0, 0, 0))
+            flat = (flat * factor).nan_to_num(0, 0, 0)
+            hidden, rest = flat.split([sum(m.numel() for m in self.muon.momentum.values()), self.adam.size.numel()])
+            self.adam.step(rest, r["adam_lr"] * self.rate)
+            self.muon.step(hidden, r["muon_lr"] * self.rate, self.amp)
+            steps = self.adam.steps
+            keep = (steps / (steps + 10)).clamp(max=r["ema"])
+            slow, now = list(self.slow.parameters()), list(self.model.parameters())
+            change = torch._foreach_sub(now, slow)
+            torch._foreach_mul_(change, (1 - keep).float())
+            torch._foreach_add_(slow, change)
+        self.model.zero_grad(set_to_none=True)
+        return mean, norm
 
     def save(self, folder, info, light=False):
         """Files of less than LARGEST_FILE bytes each; the averaged model also as a checkpoint.
@@ -182,7 +227,7 @@ def development_loss(run, pool, r, tokens):
     row = {}
     for shape in SHAPES:
         p = draw(pool, shape, tokens, r, run.model.config.patch_size)
-        loss, share = plain.tokens(run.slow, p, torch.float32)
+        loss, share, _ = plain.tokens(run.slow, p, torch.float32)
         row[f"dev_{shape.name}"] = (loss.sum() / share.sum() / len(LEVELS)).item()
     return row
 
@@ -307,12 +352,21 @@ def profiled(run, feed, steps, device):
     return f"{steps} steps, {1e3 * wall / steps:.2f} ms each\n{table}\n"
 
 
+def captured_steps(run, pool, r, tokens):
+    """Graphs of the steps of every shape, or None; the pool waits while one is recorded."""
+    def record(*what):
+        with pool.busy:
+            return captured.recorded(*what)
+
+    batches = (draw(pool, s, tokens, r, run.model.config.patch_size) for s in SHAPES)
+    return captured.Captured.make(run, batches, lambda text: print(text, flush=True), record)
+
+
 def warm_up(run, batch):
     """Compiles for every shape; goes on without where that fails."""
     try:
         for shape in SHAPES:
-            loss, _ = run.losses.tokens(run.model, batch(shape), torch.bfloat16)
-            loss.sum().backward()
+            run.loss_of(batch(shape))[1].backward()
     except Exception as e:  # whatever the compiler throws
         print(f"not compiled: {e!r}"[:2000], flush=True)
         run.losses = Losses(False)
@@ -321,10 +375,12 @@ def warm_up(run, batch):
 
 def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resume=None,
           compiled=False, workers=0, save_every=60.0, weights=None, light=False, profile=0,
-          plain=False):
+          plain=False, graphs=False):
     """Returns the averaged model; writes the state, a checkpoint and curve.csv to `out`."""
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
+    if device == "cuda":  # what is recorded must not touch the default stream
+        torch.cuda.set_stream(torch.cuda.Stream())
     run = Run(recipe, device, compiled)
     chunks = run.load(resume).get("chunks", 0) if resume else 0
     if weights and not resume:
@@ -350,6 +406,9 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
             print(f"attention: {choose_attention(run.losses.parts, run.model.config, tokens)}", flush=True)
         warm_up(run, lambda s: draw(pool, s, tokens, r))
         print(f"compiled after {time.monotonic() - began:.1f} s", flush=True)
+    if graphs:
+        run.captured = captured_steps(run, pool, r, tokens)
+        print(f"recorded after {time.monotonic() - began:.1f} s: {'graphs' if run.captured else 'plain steps'}", flush=True)
     feed = Feed(pool, r, recipe, run.model.config.patch_size)
     if profile:
         feed.order.manual_seed(0)
@@ -360,7 +419,7 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
         print(f"profiled after {time.monotonic() - began:.1f} s", flush=True)
     clock = Clock(run, steps, seconds, total, began)
     said = saved = time.monotonic()
-    recent, last_step, last_chunks = [], run.step, 0
+    recent, last_step, last_chunks, watch = [], run.step, 0, True
     info = lambda: {"chunks": chunks + pool.chunks}  # noqa: E731
     while not clock.over():
         if workers:
@@ -371,7 +430,12 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
         feed.order.manual_seed(recipe["seed"] * 10**6 + run.step)
         prepared = feed.next()
         rate = recipe.get("peak", 1.0) * schedule(clock.progress(), recipe["warmup"], recipe["decay"])
+        watch = run.captured and (watch or run.step == 20)
+        expected = run.loss_of(prepared)[0] if watch else None
         recent.append(torch.stack(run.train_on(prepared, rate)))
+        if watch:
+            run.trust(expected, recent[-1][0])
+            watch = False
         if run.step % 32 == 0 and device != "cpu":
             torch.cuda.synchronize()  # the clock sees work that is done
         clock.tick()
@@ -386,7 +450,7 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
             row.update(development_loss(run, judged, Random(torch.Generator(device), r.device), min(tokens, 30720)))
             append_csv(out / "curve.csv", row)
             print(" ".join(f"{k} {v:.5g}" for k, v in row.items()), flush=True)
-            recent, said, last_step, last_chunks = [], time.monotonic(), run.step, pool.points
+            recent, said, last_step, last_chunks, watch = [], time.monotonic(), run.step, pool.points, True
         if now - saved > save_every:
             run.save(out, info(), light)
             saved = time.monotonic()
@@ -410,6 +474,7 @@ def main():
     parser.add_argument("--workers", type=int, default=0, help="processes that make series")
     parser.add_argument("--light", action="store_true", help="keep no state to go on from")
     parser.add_argument("--plain", action="store_true", help="attention without a choice by the clock")
+    parser.add_argument("--graphs", action="store_true", help="steps as CUDA graphs, where they prove right")
     parser.add_argument("--profile", type=int, default=0, help="steps to profile before the run")
     parser.add_argument("--save-every", type=float, default=60, help="seconds")
     args = parser.parse_args()
@@ -419,7 +484,7 @@ def main():
     recipe = json.loads(args.recipe.read_text())
     train(recipe, args.out, args.device, args.steps, args.seconds, args.total or args.seconds,
           args.resume, args.compile, args.workers, args.save_every, args.weights,
-          args.light, args.profile, args.plain)
+          args.light, args.profile, args.plain, args.graphs)
 
 
 if __name__ == "__main__":
