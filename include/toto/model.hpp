@@ -84,7 +84,7 @@ enum class Precision {
 
 /// How the forward pass is run. All modes compute the same function (docs/settings.md).
 enum class Mode {
-  eager,            ///< "eager": the reference's order of operations, no plan: oracle and rollback
+  eager,            ///< "eager": the reference's order of operations: oracle and rollback
   planned,          ///< "default": static memory, packed weights, fused operations
   reduce_overhead,  ///< "reduce-overhead": and threads stay awake from one operation to the next
   max_autotune,     ///< "max-autotune": and kernel parameters are chosen by measurement
