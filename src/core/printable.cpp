@@ -81,6 +81,33 @@ std::string to_utf8(std::u32string_view text) {
   return bytes;
 }
 
+std::string markdown_text(std::string_view bytes) {
+  std::string out;
+  for (const char c : to_utf8(printable(bytes))) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '|':
+      case '[':
+      case ']':
+      case '`':
+      case '\\':
+        out += '\\';
+        [[fallthrough]];
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
 std::string grouped(double value, int decimals) {
   std::string digits = fmt::format("{:.{}f}", std::abs(value), decimals);
   const std::size_t point = std::min(digits.find('.'), digits.size());

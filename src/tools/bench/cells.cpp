@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "core/printable.h"
+
 namespace toto {
 
 std::string mebibytes(std::uint64_t bytes) {
@@ -13,14 +15,7 @@ std::string mebibytes(std::uint64_t bytes) {
 
 std::string markdown_row(std::span<const std::string> cells) {
   std::string text = "|";
-  for (const std::string& cell : cells) {
-    text += ' ';
-    for (const char c : cell) {
-      if (c == '|') text += '\\';
-      text += c;
-    }
-    text += " |";
-  }
+  for (const std::string& cell : cells) text += ' ' + markdown_text(cell) + " |";
   return text + '\n';
 }
 

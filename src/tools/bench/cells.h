@@ -15,7 +15,7 @@ namespace toto {
 /// The titles and the line below them. The first two columns are names, the others are numbers.
 [[nodiscard]] std::string markdown_head(std::span<const std::string_view> columns);
 
-/// A row of a table; a | in a cell is escaped.
+/// A row of a table. Cells are text: what is special in Markdown is escaped.
 [[nodiscard]] std::string markdown_row(std::span<const std::string> cells);
 
 }  // namespace toto

@@ -6,6 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "core/printable.h"
 #include "tools/bench/cells.h"
 #include "toto/tools/bench.hpp"
 
@@ -18,7 +19,7 @@ constexpr std::array<std::string_view, 11> kColumns = {
 using Cells = std::array<std::string, kColumns.size()>;
 
 Cells cells_of(const SymbolRow& r) {
-  return {r.symbol,
+  return {to_utf8(printable(r.symbol)),
           r.subject,
           fmt::format("{:.3g}", 1e3 * r.seconds),
           fmt::format("{:.1f}", 100 * r.variation),

@@ -11,34 +11,6 @@ namespace toto {
 namespace verify {
 namespace {
 
-/// Text as text: ids come out of files, and Markdown passes HTML, links and pictures on.
-std::string plain(std::string_view text) {
-  std::string out;
-  for (const char c : to_utf8(printable(text))) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '|':
-      case '[':
-      case ']':
-      case '`':
-      case '\\':
-        out += '\\';
-        [[fallthrough]];
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 /// Text in a span of code, where nothing is special but the mark that ends it.
 std::string code(std::string_view text) {
   std::size_t longest = 0, run = 0;
@@ -55,7 +27,7 @@ std::string row(const std::vector<std::string>& cells) {
   std::string line = "|";
   for (const std::string& one : cells) {
     line += ' ';
-    line += plain(one);
+    line += markdown_text(one);
     line += " |";
   }
   return line + "\n";
@@ -71,8 +43,8 @@ std::string table(const std::vector<std::string>& columns,
 }
 
 std::string markdown(const VerifyReport& report) {
-  std::string text =
-      fmt::format("# {}\n\n**{}**\n\n", plain(report_title(report)), plain(summary(report)));
+  std::string text = fmt::format("# {}\n\n**{}**\n\n", markdown_text(report_title(report)),
+                                 markdown_text(summary(report)));
   text += table({"", ""}, head_rows(report));
   text += "\n## Groups\n\n" + table(kGroupColumns, group_rows(report));
   const auto attention = attention_rows(report);
@@ -80,12 +52,12 @@ std::string markdown(const VerifyReport& report) {
     text += "\n## What needs attention\n\n" + table(kAttentionColumns, attention);
   }
   for (const std::string& group : groups(report)) {
-    text += fmt::format("\n## {}\n\n", plain(heading(group))) +
+    text += fmt::format("\n## {}\n\n", markdown_text(heading(group))) +
             table(kCheckColumns, check_rows(report, group));
   }
   for (const VerifyTable& t : report.tables) {
-    text +=
-        fmt::format("\n## {}\n\n{}\n\n", plain(t.title), plain(t.note)) + table(t.columns, t.rows);
+    text += fmt::format("\n## {}\n\n{}\n\n", markdown_text(t.title), markdown_text(t.note)) +
+            table(t.columns, t.rows);
   }
   text += "\n## Environment\n\n" + table({"", ""}, environment_rows(report));
   text += "\n## How to reproduce\n\nThe whole report: " + code(report.command) +

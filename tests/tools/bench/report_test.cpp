@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+
+#include "toto/tools/bench.hpp"
 
 namespace toto {
 namespace {
@@ -146,6 +149,21 @@ TEST(BenchJson, HasTheSameKeysWithoutADevice) {
   EXPECT_EQ(keys(with["rows"][0]), keys(without["rows"][0]));
   EXPECT_TRUE(without["machine"]["device"].is_null());
   EXPECT_EQ(without["rows"][0]["on_device"], false);
+}
+
+// Symbols are ids out of files.
+TEST(BenchSymbols, AreShownAsText) {
+  SymbolRow row;
+  row.symbol = "a\x1b[31m\nb|<img src=x>";
+  row.subject = "eager float32";
+  const std::string text = symbols_text({&row, 1}), page = symbols_markdown({&row, 1});
+  for (const std::string& all : {text, page}) {
+    EXPECT_THAT(all, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(all, HasSubstr(" b"));
+  }
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  EXPECT_EQ(std::count(page.begin(), page.end(), '\n'), 3);
+  EXPECT_THAT(page, HasSubstr("b\\|&lt;img src=x&gt; |"));
 }
 
 TEST(BenchText, ShowsSharesBesideTheTimeTheyAreOf) {
