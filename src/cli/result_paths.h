@@ -17,7 +17,8 @@ struct NamedPath {
 /// overwrite that of the other.
 void require_distinct(const std::vector<NamedPath>& results);
 
-/// Throws Error conflicting_flags (2) where a result would overwrite a file that is read.
+/// Throws Error conflicting_flags (2) where a result would overwrite a file that is read, also one
+/// of a folder.
 void require_inputs_kept(const std::vector<std::string>& inputs,
                          const std::vector<NamedPath>& results);
 

@@ -13,6 +13,7 @@
 #include "cli/help_groups.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "cli/result_paths.h"
 #include "core/atomic_file.h"
 #include "core/printable.h"
 #include "tools/backtest/aggregate.h"
@@ -107,6 +108,9 @@ ExitStatus run_tune(TuneRequest& request, const Session& session) {
   with.options.seed = settings.seed.value;
   with.options.warning = warn;
   with.options.cache_dir = with.cache_dir;
+  std::vector<std::string> read = with.market.inputs;
+  read.push_back(with.market.future);
+  require_inputs_kept(read, {{"--output", request.output}});
   const ModelInfo info = inspect_model(with.query);
   AtomicFile output(request.output);
   const backtest::Market market = backtest::read_market(with.market);

@@ -122,6 +122,7 @@ void check_paths(const SuiteRequest& request) {
   std::vector<NamedPath> results = {{"--record", request.record}};
   for (const std::string& path : request.reports) results.push_back({"--report", path});
   require_distinct(results);
+  require_inputs_kept(request.data, results);
   results.front() = {"--against", request.against};
   require_distinct(results);
 }

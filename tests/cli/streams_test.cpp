@@ -178,6 +178,17 @@ TEST_F(Streams, AResultDoesNotOverwriteWhatIsRead) {
   std::filesystem::create_symlink("in.csv", path("link.csv"));
   expect_failure(shell(forecast("in.csv --output-samples link.csv")), 2, "conflicting_flags");
   EXPECT_EQ(read_file(path("in.csv")), before);
+  // One file of a folder is read, too; and so it is in other commands.
+  write("data/a.csv", before);
+  const std::string with = " --model '" + tiny_model() + "' ";
+  for (const char* line :
+       {"forecast data -o data/a.csv", "forecast data -o data/../data/a.csv",
+        "detect data --output data/a.csv", "tune data -o data/a.csv", "tune in.csv -o link.csv",
+        "verify --data data --record data/a.csv", "verify --data in.csv --record in.csv"}) {
+    expect_failure(shell(std::string(program_path()) + " " + line + with), 2, "conflicting_flags");
+  }
+  EXPECT_EQ(read_file(path("in.csv")), before);
+  EXPECT_EQ(read_file(path("data/a.csv")), before);
 }
 
 TEST_F(Streams, NothingAppearsWhereOneResultCannotBeWritten) {
