@@ -25,6 +25,22 @@ float times(float value, double factor) {
   return static_cast<float>(std::clamp(double{value} * factor, -kMost, kMost));
 }
 
+/// Of many values. A power of two that float32 has gives the same bits in float32.
+void multiply(const float* from, std::size_t count, double factor, float* to) {
+  const auto narrow = static_cast<float>(factor);
+  int exponent = 0;
+  if (std::frexp(factor, &exponent) != 0.5 || !std::isnormal(narrow)) {
+    for (std::size_t t = 0; t < count; ++t) to[t] = times(from[t], factor);
+    return;
+  }
+  constexpr float kMost = std::numeric_limits<float>::max();
+  for (std::size_t t = 0; t < count; ++t) {
+    const float x = from[t] * narrow;
+    const float above = x < -kMost ? -kMost : x;
+    to[t] = kMost < above ? kMost : above;
+  }
+}
+
 /// Mean and standard deviation in two passes. Both are exact multiples where the values are
 /// multiplied by a power of two, so the power that follows from them does its part exactly.
 struct Spread {
@@ -35,50 +51,53 @@ struct Spread {
 /// In eight sums side by side, which the compiler turns into vectors; the order is always the same.
 constexpr std::size_t kLanes = 8;
 
-struct Lanes {
-  double sum[kLanes] = {}, low[kLanes], high[kLanes], squares[kLanes] = {};
-  std::size_t count[kLanes] = {};
-
-  Lanes() {
-    std::fill_n(low, kLanes, std::numeric_limits<double>::infinity());
-    std::fill_n(high, kLanes, -std::numeric_limits<double>::infinity());
-  }
-};
-
+/// A mask that hides nothing is not looked at.
+template <bool kMasked>
 Spread spread_of(const float* values, const std::uint8_t* mask, std::size_t count) {
-  constexpr double kFar = std::numeric_limits<double>::infinity();
-  Lanes lanes;
+  constexpr float kFar = std::numeric_limits<float>::infinity();
+  const std::size_t whole = count / kLanes * kLanes;
   const auto each = [&](const auto& take) {
-    std::size_t t = 0;
-    for (; t + kLanes <= count; t += kLanes) {
-      for (std::size_t l = 0; l < kLanes; ++l) {
-        take(l, double{values[t + l]}, mask == nullptr || mask[t + l] != 0);
-      }
+    for (std::size_t t = 0; t < whole; t += kLanes) {
+      for (std::size_t l = 0; l < kLanes; ++l) take(l, values[t + l], !kMasked || mask[t + l] != 0);
     }
-    for (; t < count; ++t) take(t % kLanes, double{values[t]}, mask == nullptr || mask[t] != 0);
+    for (std::size_t t = whole; t < count; ++t) {
+      take(t - whole, values[t], !kMasked || mask[t] != 0);
+    }
   };
-  each([&](std::size_t l, double x, bool seen) {
-    lanes.sum[l] += seen ? x : 0.0;
-    lanes.count[l] += seen ? 1 : 0;
-    lanes.low[l] = std::min(lanes.low[l], seen ? x : kFar);
-    lanes.high[l] = std::max(lanes.high[l], seen ? x : -kFar);
+  double sums[kLanes] = {};
+  float low[kLanes], high[kLanes];
+  std::size_t counts[kLanes] = {};
+  std::fill_n(low, kLanes, kFar);
+  std::fill_n(high, kLanes, -kFar);
+  each([&](std::size_t l, float x, bool seen) {
+    sums[l] += seen ? double{x} : 0.0;
+    counts[l] += seen ? 1 : 0;
+    low[l] = std::min(low[l], seen ? x : kFar);
+    high[l] = std::max(high[l], seen ? x : -kFar);
   });
   Spread out;
-  for (std::size_t l = 0; l < kLanes; ++l) out.count += lanes.count[l];
+  for (const std::size_t part : counts) out.count += part;
   if (out.count == 0) return out;
   double sum = 0;
-  for (const double part : lanes.sum) sum += part;
-  out.mean = sum / static_cast<double>(out.count);
-  out.lowest = *std::min_element(lanes.low, lanes.low + kLanes);
-  out.highest = *std::max_element(lanes.high, lanes.high + kLanes);
-  each([&](std::size_t l, double x, bool seen) {
-    const double off = seen ? x - out.mean : 0.0;
-    lanes.squares[l] += off * off;
+  for (const double part : sums) sum += part;
+  const double mean = sum / static_cast<double>(out.count);
+  out.mean = mean;
+  out.lowest = *std::min_element(low, low + kLanes);
+  out.highest = *std::max_element(high, high + kLanes);
+  double squares[kLanes] = {};
+  each([&](std::size_t l, float x, bool seen) {
+    const double off = seen ? double{x} - mean : 0.0;
+    squares[l] += off * off;
   });
-  double squares = 0;
-  for (const double part : lanes.squares) squares += part;
-  out.deviation = std::sqrt(squares / static_cast<double>(out.count));
+  double all = 0;
+  for (const double part : squares) all += part;
+  out.deviation = std::sqrt(all / static_cast<double>(out.count));
   return out;
+}
+
+Spread spread_of(const float* values, const std::uint8_t* mask, std::size_t count) {
+  return mask == nullptr ? spread_of<false>(values, mask, count)
+                         : spread_of<true>(values, mask, count);
 }
 
 /// A variate that never changes is brought to that size itself.
@@ -140,9 +159,7 @@ void AdaptedJobs::cut(Adapted& job, const Series& s, std::size_t kept, bool scal
   job.values.resize(s.variates * kept);
   for (std::size_t v = 0; v < s.variates; ++v) {
     const float* const from = s.values.data() + v * s.steps;
-    float* const to = job.values.data() + v * kept;
-    const double factor = scaled ? job.scale[v] : 1.0;
-    for (std::size_t t = 0; t < kept; ++t) to[t] = times(from[t], factor);
+    multiply(from, kept, scaled ? job.scale[v] : 1.0, job.values.data() + v * kept);
   }
   job.series.values = job.values;
   if (gap > 0 && !s.mask.empty()) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/all_finite.h"
 #include "statistics/statistics.h"
 
 namespace toto {
@@ -94,7 +95,14 @@ void ForecastWriter::start(std::span<const ForecastJob> jobs, const Progress* pr
   // Spans into levels_ must stay: room for as many as there can be.
   if (levels_.size() < jobs.size()) levels_.resize(jobs.size());
   requests.clear();
+  const ForecastOptions* last = nullptr;
   for (const ForecastJob& job : jobs) {
+    if (job.options == last) {
+      requests.push_back(requests.back());
+      requests.back().series = job.series;
+      continue;
+    }
+    last = job.options;
     const AskedLevels& levels = add_levels(*job.options);
     requests.push_back(request_of(*job.series, *job.options));
     requests.back().levels = levels.wide;
@@ -142,11 +150,12 @@ void ForecastWriter::expect(std::size_t request) {
   f.levels.assign(levels.asked.begin(), levels.asked.end());
   const std::size_t own = job.array.empty() ? cells : 0;
   const std::size_t spread = options.mean_only ? 0 : own;
-  f.mean.assign(options.mean_only || options.select.mean ? own : 0, 0.0F);
-  f.median.assign(options.select.median ? spread : 0, 0.0F);
-  f.std.assign(options.select.std ? spread : 0, 0.0F);
-  f.quantiles.assign(spread * levels.asked.size(), 0.0F);
-  f.samples.assign(options.keep_samples ? f.num_samples * cells : 0, 0.0F);
+  // All of it is written over.
+  f.mean.resize(options.mean_only || options.select.mean ? own : 0);
+  f.median.resize(options.select.median ? spread : 0);
+  f.std.resize(options.select.std ? spread : 0);
+  f.quantiles.resize(spread * levels.asked.size());
+  f.samples.resize(options.keep_samples ? f.num_samples * cells : 0);
   const std::size_t kept = options.keep_parameters ? cells : 0;
   Parameters& p = f.parameters;
   p.components = options.keep_parameters ? components_ : 0;
@@ -187,20 +196,29 @@ StatisticsTarget ForecastWriter::target_of(const ForecastJob& job) {
   return to;
 }
 
-/// mean, deviation, quantiles of `wide`. Exact quantiles ascend but for rounding. `cell`: of the
-/// target's rows.
-void ForecastWriter::put_step(const AskedLevels& levels, const StatisticsTarget& to,
-                              std::size_t cell, std::span<const float> step, bool exact) {
-  if (to.mean != nullptr) to.mean[cell] = step[0];
-  if (to.std != nullptr) to.std[cell] = step[1];
+/// Records of mean, deviation and quantiles of `wide`, `stride` apart, of `count` steps; row by
+/// row, since rows are where they go. Exact quantiles ascend but for rounding. `cell`: of the first
+/// step, in the target's rows.
+void ForecastWriter::put_steps(const AskedLevels& levels, const StatisticsTarget& to,
+                               std::size_t cell, std::span<const float> from, std::size_t stride,
+                               std::size_t count, bool exact) {
+  const auto put = [&](std::size_t i, float* row) {
+    for (std::size_t t = 0; t < count; ++t) row[t] = from[t * stride + i];
+  };
+  if (to.mean != nullptr) put(0, to.mean + cell);
+  if (to.std != nullptr) put(1, to.std + cell);
   const bool extra = levels.wide.size() != levels.asked.size();  // the median was not asked for
   std::size_t level = 0;
-  float value = levels.wide.empty() ? 0.0F : step[2];
+  const float* below = nullptr;  // the row before
   for (std::size_t i = 0; i < levels.wide.size(); ++i) {
-    if (!exact || !(step[2 + i] < value)) value = step[2 + i];
-    if (i == levels.median_at) to.median[cell] = value;
-    if (extra && i == levels.median_at) continue;
-    to.quantiles[level++ * to.level + cell] = value;
+    const bool middle = i == levels.median_at;
+    float* const row = (middle && extra ? to.median : to.quantiles + level++ * to.level) + cell;
+    put(2 + i, row);
+    for (std::size_t t = 0; exact && below != nullptr && t < count; ++t) {
+      row[t] = row[t] < below[t] ? below[t] : row[t];
+    }
+    if (middle && !extra) std::copy_n(row, count, to.median + cell);
+    below = row;
   }
 }
 
@@ -211,18 +229,17 @@ void ForecastWriter::results(const SeriesResults& r) {
   Forecast& f = *job.out;
   const StatisticsTarget to = target_of(job);
   if (!options.mean_only) {
-    for (std::size_t v = 0; v < f.variates; ++v) {
-      for (std::size_t t = 0; t < f.horizon; ++t) {
-        const std::size_t cell = v * to.variate + t;
-        if (t < f.exact_steps && !r.exact.empty()) {
-          put_step(levels, to, cell, r.exact.subspan((v * r.exact_steps + t) * r.stride, r.stride),
-                   true);
-        } else if (t >= f.exact_steps && !r.sampled.empty()) {
-          const std::size_t later = v * (r.horizon - r.exact_steps) + t - r.exact_steps;
-          put_step(levels, to, cell, r.sampled.subspan(later * r.stride, r.stride), false);
-        }
+    const auto put = [&](std::span<const float> all, std::size_t steps, std::size_t first,
+                         std::size_t end, bool exact) {
+      if (all.empty() || first >= end) return;
+      const std::size_t each = steps * r.stride;
+      for (std::size_t v = 0; v < f.variates; ++v) {
+        put_steps(levels, to, v * to.variate + first, all.subspan(v * each, each), r.stride,
+                  end - first, exact);
       }
-    }
+    };
+    put(r.exact, r.exact_steps, 0, std::min(f.exact_steps, f.horizon), true);
+    put(r.sampled, r.horizon - r.exact_steps, f.exact_steps, f.horizon, false);
     if (r.exact.empty() && f.exact_steps > 0) exact_from_parameters(r, levels, f, to);
     if (r.sampled.empty() && f.exact_steps < f.horizon) sampled_from_samples(r, levels, f, to);
   }
@@ -294,7 +311,7 @@ void ForecastWriter::exact_from_parameters(const SeriesResults& r, const AskedLe
       for (std::size_t i = 0; i < found_.size(); ++i) {
         step_[2 + i] = static_cast<float>(found_[i] * scale + loc);
       }
-      put_step(levels, to, v * to.variate + t, step_, true);
+      put_steps(levels, to, v * to.variate + t, step_, step_.size(), 1, true);
     }
   }
 }
@@ -313,7 +330,7 @@ void ForecastWriter::sampled_from_samples(const SeriesResults& r, const AskedLev
       for (std::size_t i = 0; i < levels.wide.size(); ++i) {
         step_[2 + i] = interpolated_quantile(sorted, static_cast<float>(levels.wide[i]));
       }
-      put_step(levels, to, v * to.variate + t, step_, false);
+      put_steps(levels, to, v * to.variate + t, step_, step_.size(), 1, false);
     }
   }
 }
@@ -345,9 +362,9 @@ void ForecastWriter::check_finite(const Forecast& f, const StatisticsTarget& fro
   const auto check = [&](const float* row, std::size_t variate) {
     if (row == nullptr) return;
     row += variate * from.variate;
+    if (all_finite({row, f.horizon})) return;
     const float* const bad =
         std::find_if(row, row + f.horizon, [](float x) { return !std::isfinite(x); });
-    if (bad == row + f.horizon) return;
     throw Error(ExitStatus::internal, "nonfinite_forecast",
                 fmt::format("variate {}, step {} is not a finite number", variate, bad - row),
                 fmt::format("series '{}'", f.id),

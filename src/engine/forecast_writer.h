@@ -79,8 +79,9 @@ class ForecastWriter final : public ResultSink {
   [[nodiscard]] std::size_t exact_steps(const ForecastOptions& options) const;
   [[nodiscard]] static bool exact(const ForecastOptions& options);
   [[nodiscard]] bool exact_on_host() const;
-  static void put_step(const AskedLevels& levels, const StatisticsTarget& to, std::size_t cell,
-                       std::span<const float> step, bool exact);
+  static void put_steps(const AskedLevels& levels, const StatisticsTarget& to, std::size_t cell,
+                        std::span<const float> from, std::size_t stride, std::size_t count,
+                        bool exact);
   static void put_mean(const SeriesResults& r, const Forecast& f, const StatisticsTarget& to);
   static void put_samples(const SeriesResults& r, Forecast& f);
   void put_parameters(const SeriesResults& r, Forecast& f) const;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -58,6 +59,50 @@ void change_cell(const StatisticsTarget& to, std::size_t cell, const Change& cha
   for (std::size_t level = 0; to.quantiles != nullptr && level < to.levels; ++level) {
     float& value = to.quantiles[level * to.level + cell];
     value = change(value);
+  }
+}
+
+/// Whether a product with 1 / factor is the quotient, bit by bit.
+bool is_exact(double factor) {
+  int exponent = 0;
+  return std::frexp(factor, &exponent) == 0.5 && std::abs(exponent) < 126;
+}
+
+/// Divides a row; false where a result is not finite.
+bool divide(float* row, std::size_t count, double factor) {
+  std::uint32_t others = 0;
+  const auto put = [&](std::size_t t, float value) {
+    constexpr std::uint32_t kExponent = 0x7F800000U;
+    others |= (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
+    row[t] = value;
+  };
+  if (is_exact(factor)) {
+    const auto inverse = static_cast<float>(1 / factor);
+    for (std::size_t t = 0; t < count; ++t) put(t, row[t] * inverse);
+  } else {
+    for (std::size_t t = 0; t < count; ++t) put(t, static_cast<float>(row[t] / factor));
+  }
+  return others == 0;
+}
+
+/// The statistics of covariate e, variate v: what is known of it, or what was forecast, divided.
+void undo_covariate(const ForecastJob& job, const StatisticsTarget& to, std::size_t v,
+                    std::size_t e, double factor, bool& finite) {
+  const std::size_t horizon = job.out->horizon;
+  const std::span<const std::uint8_t> mask = job.series->future_mask;
+  for (std::size_t t = 0; t < horizon; ++t) {
+    const std::size_t cell = v * to.variate + t;
+    const std::size_t ahead = e * horizon + t;
+    if (mask.empty() || mask[ahead] != 0) {
+      const float value = job.series->future_exogenous[ahead];
+      change_cell(to, cell, [&](float) { return value; });
+      continue;
+    }
+    change_cell(to, cell, [&](float value) {
+      finite = divide(&value, 1, factor) && finite;
+      return value;
+    });
+    if (to.std != nullptr) divide(to.std + cell, 1, factor);
   }
 }
 
@@ -206,30 +251,29 @@ void undo_scale(const ForecastJob& job, std::span<const double> scale) {
   for (std::size_t v = 0; v < out.variates; ++v) {
     const double factor = scale[v];
     bool finite = true;
-    const auto back = [&](float value) {
-      const auto changed = static_cast<float>(value / factor);
-      finite = finite && std::isfinite(changed);
-      return changed;
+    const auto back = [&](float* row) {
+      if (row != nullptr && !divide(row, out.horizon, factor)) finite = false;
     };
-    for (std::size_t t = 0; t < out.horizon; ++t) {
-      const std::size_t cell = v * to.variate + t;
-      const std::size_t ahead = v >= targets ? (v - targets) * out.horizon + t : 0;
-      const std::span<const std::uint8_t> mask = job.series->future_mask;
-      if (v >= targets && (mask.empty() || mask[ahead] != 0)) {
-        const float value = job.series->future_exogenous[ahead];
-        change_cell(to, cell, [&](float) { return value; });
-      } else {
-        change_cell(to, cell, back);
-        if (to.std != nullptr) to.std[cell] = static_cast<float>(to.std[cell] / factor);
+    const auto row_of = [&](float* rows) {
+      return rows == nullptr ? nullptr : rows + v * to.variate;
+    };
+    if (v < targets) {
+      back(row_of(to.mean));
+      back(row_of(to.median));
+      for (std::size_t level = 0; to.quantiles != nullptr && level < to.levels; ++level) {
+        back(row_of(to.quantiles + level * to.level));
       }
-      for (std::size_t n = 0; !out.samples.empty() && n < out.num_samples; ++n) {
-        float& value = out.samples[n * cells + v * out.horizon + t];
-        value = back(value);
-      }
-      if (!out.parameters.affine_loc.empty()) {
-        out.parameters.affine_loc[v * out.horizon + t] /= factor;
-        out.parameters.affine_scale[v * out.horizon + t] /= factor;
-      }
+      if (to.std != nullptr) divide(row_of(to.std), out.horizon, factor);
+    } else {
+      undo_covariate(job, to, v, v - targets, factor, finite);
+    }
+    for (std::size_t n = 0; !out.samples.empty() && n < out.num_samples; ++n) {
+      back(out.samples.data() + n * cells + v * out.horizon);
+    }
+    for (std::size_t t = v * out.horizon;
+         !out.parameters.affine_loc.empty() && t < (v + 1) * out.horizon; ++t) {
+      out.parameters.affine_loc[t] /= factor;
+      out.parameters.affine_scale[t] /= factor;
     }
     if (finite) continue;
     throw Error(ExitStatus::internal, "nonfinite_forecast",

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
 
 #include "core/philox.h"
+#include "engine/all_finite.h"
 
 namespace toto {
 namespace {
@@ -63,17 +63,6 @@ void check_sizes(const Series& s, std::size_t horizon) {
     refuse(s, "invalid_series",
            fmt::format("expected {} value offsets, found {}", s.variates, s.value_offsets.size()));
   }
-}
-
-/// Looks at all of them, whatever they are, so that it looks at many at a time.
-bool all_finite(std::span<const float> values) {
-  constexpr std::uint32_t kExponent = 0x7F800000U;
-  std::uint32_t others = 0;
-  for (const float v : values) {
-    const bool finite = (std::bit_cast<std::uint32_t>(v) & kExponent) != kExponent;
-    others |= finite ? 0U : 1U;
-  }
-  return others == 0;
 }
 
 void check_values(const Series& s) {
@@ -169,11 +158,14 @@ void prepare(const Series& series, std::int32_t patch_size, Align align, std::si
   out.tokens = static_cast<std::int32_t>(cut.tokens);
   out.exogenous = static_cast<std::int32_t>(series.exogenous);
   out.key = series_key(series.id);
-  out.values.assign(series.variates * cut.tokens * patch, 0.0F);
-  out.mask.assign(out.values.size(), 0);
+  out.values.resize(series.variates * cut.tokens * patch);
+  out.mask.resize(out.values.size());
   out.ids.resize(series.variates * cut.tokens);
   for (std::size_t v = 0; v < series.variates; ++v) {
-    const auto target = static_cast<std::ptrdiff_t>(v * cut.tokens * patch + cut.pad);
+    const auto pad = static_cast<std::ptrdiff_t>(cut.pad);
+    const auto target = static_cast<std::ptrdiff_t>(v * cut.tokens * patch) + pad;
+    std::fill_n(out.values.begin() + (target - pad), pad, 0.0F);
+    std::fill_n(out.mask.begin() + (target - pad), pad, std::uint8_t{0});
     const auto source = static_cast<std::ptrdiff_t>(v * series.steps + cut.from);
     const auto count = static_cast<std::ptrdiff_t>(kept);
     std::copy_n(series.values.begin() + source, count, out.values.begin() + target);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -253,6 +254,110 @@ TEST(InputScale, NothingToGoByIsLeftAsItIs) {
   const Forecast same = forecast(forecaster, from(std::vector<float>(100, 3e-7F)), drawn(40));
   EXPECT_GT(same.applied.input_scale[0], 1e7);
   for (const float x : same.quantiles) EXPECT_NEAR(x, 3e-7F, 1e-8F);
+}
+
+std::uint32_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
+
+/// From the smallest numbers of float32 to large ones, the largest times `size`.
+std::vector<float> of_all_sizes(double size) {
+  std::vector<float> all;
+  for (int e = -149; e < 120; e += 3) {
+    for (const double digits : {1.0, -1.37, 1.9999}) {
+      all.push_back(static_cast<float>(std::ldexp(digits, e) * size));
+    }
+  }
+  return all;
+}
+
+// Whatever is done in float32 for speed: values are multiplied, and results divided, in double and
+// rounded once.
+TEST(InputScale, ProductsAndQuotientsAreRoundedOnce) {
+  const auto backend = make_backend({});
+  for (const double scale :
+       {0.0, 1.0, 0.5, std::ldexp(1.0, 99), std::ldexp(1.0, -99), 3.0, 1e-30}) {
+    for (const double size : {1.0, std::ldexp(1.0, -25), std::ldexp(1.0, -128)}) {
+      SCOPED_TRACE(testing::Message() << scale << ", " << size);
+      const OwnedSeries owned = from(of_all_sizes(size));
+      const Series series = owned.view();
+      ForecastOptions options;
+      options.input_scale = scale;
+      options.horizon = owned.values.size();
+      options.levels = {0.5};
+      const std::vector<float> results = of_all_sizes(std::ldexp(1.0, -10));
+      Forecast out;
+      out.id = "made";
+      out.variates = 1;
+      out.horizon = out.exact_steps = results.size();
+      out.levels = options.levels;
+      out.mean = out.median = out.std = out.quantiles = results;
+      const ForecastJob job{&series, &options, &out};
+      AdaptedJobs jobs;
+      const Series seen = *jobs.start(*backend, {&job, 1}).front().series;
+      std::vector<float> fed(seen.values.begin(), seen.values.end());
+      bool fits = true;
+      try {
+        jobs.finish(*backend);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), "nonfinite_forecast");
+        fits = false;
+      }
+      ASSERT_EQ(out.applied.input_scale.size(), 1U);
+      const double factor = out.applied.input_scale[0];
+      constexpr double kMost = std::numeric_limits<float>::max();
+      for (std::size_t t = 0; t < fed.size(); ++t) {
+        const double product = std::clamp(owned.values[t] * factor, -kMost, kMost);
+        ASSERT_EQ(bits(fed[t]), bits(static_cast<float>(product))) << t;
+      }
+      bool finite = true;
+      for (std::size_t t = 0; t < results.size(); ++t) {
+        const auto quotient = static_cast<float>(results[t] / factor);
+        finite = finite && std::isfinite(quotient);
+        ASSERT_EQ(bits(out.mean[t]), bits(quotient)) << t;
+        ASSERT_EQ(bits(out.median[t]), bits(quotient)) << t;
+        ASSERT_EQ(bits(out.quantiles[t]), bits(quotient)) << t;
+        ASSERT_EQ(bits(out.std[t]), bits(quotient)) << t;
+      }
+      EXPECT_EQ(fits, finite);
+    }
+  }
+}
+
+// The sums of a scale are taken in one order, so that its bits are those of any build.
+TEST(InputScale, IsThePowerOfTwoOfTheObservedSpread) {
+  const auto backend = make_backend({});
+  for (const std::size_t steps : {1U, 7U, 8U, 9U, 64U, 300U}) {
+    for (const bool gaps : {false, true}) {
+      OwnedSeries owned = wave(steps, steps);
+      if (gaps) owned.mask.assign(steps, 1);
+      double low = 1e9, high = -1e9, sum = 0, squares = 0, count = 0;
+      for (std::size_t t = 0; t < steps; ++t) {
+        if (gaps && t % 5 == 3) {
+          owned.mask[t] = 0;
+          owned.values[t] = 1e30F;
+          continue;
+        }
+        const double x = owned.values[t];
+        low = std::min(low, x);
+        high = std::max(high, x);
+        sum += x;
+        count += 1;
+      }
+      for (std::size_t t = 0; t < steps; ++t) {
+        if (gaps && owned.mask[t] == 0) continue;
+        squares += (owned.values[t] - sum / count) * (owned.values[t] - sum / count);
+      }
+      const double size = low == high ? std::abs(low) : std::sqrt(squares / count);
+      const Series series = owned.view();
+      ForecastOptions options;
+      Forecast out;
+      const ForecastJob job{&series, &options, &out};
+      AdaptedJobs jobs;
+      (void)jobs.start(*backend, {&job, 1});
+      jobs.finish(*backend);
+      EXPECT_EQ(out.applied.input_scale.front(), std::ldexp(1.0, 6 - std::ilogb(size)))
+          << steps << (gaps ? " with gaps" : "");
+    }
+  }
 }
 
 TEST_F(AdaptedTest, ScalesAndGuardsThatCannotBeAreRefused) {
