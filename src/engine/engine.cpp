@@ -76,14 +76,13 @@ void Engine::run(std::span<const SeriesRequest> requests, const Generation& gene
   if (generation.coherent && net_.components() > 0) backend_.paths()->reserve(net_.components());
   {
     const Stopwatch watch(work_->times.prepare, "prepare");
+    formed_.count = 0;
+    items_.resize(requests.size());
     share_out(backend_, requests.size(), [&](std::size_t i) {
       check_series(*requests[i].series, patch_, requests[i].align, requests[i].horizon);
+      items_[i] = item_of(requests[i], i, patch_);
     });
-    items_.clear();
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      items_.push_back(item_of(requests[i], i, patch_));
-      program_->check(items_.back());
-    }
+    for (const Item& item : items_) program_->check(item);
   }
   done_ = total_ = 0;
   for (const Item& item : items_) {
@@ -132,18 +131,19 @@ std::int64_t Engine::chunk_rows(const Limits& limits) const {
 std::size_t Engine::chunk_size(std::size_t first, std::int64_t most_rows, const Limits& limits) {
   MicroBatch common;
   common.cached = generation_.cached;
+  const std::int32_t most = backend_.statistics_limits().samples;  // as in on_host()
   std::int64_t rows = 0;
   std::size_t count = 0;
   for (std::size_t i = first; i < items_.size(); ++i) {
     rows += program_->prefill_rows(items_[i], common);
     // Statistics are formed on the host or by the backend: the same for all of a micro-batch.
-    const bool other = on_host(items_[i]) != on_host(items_[first]);
+    const bool other = (items_[i].trajectories > most) != (items_[first].trajectories > most);
     if (count > 0 && (rows > most_rows || other)) break;
     ++count;
   }
   // Few enough that all trajectories fit into one graph.
   while (count > 1) {
-    const MicroBatch batch = batch_of(first, count);
+    const MicroBatch& batch = batch_of(first, count);
     if (program_->at_once(batch, limits) >= min_at_once(batch)) break;
     count -= (count + 3) / 4;
   }
@@ -160,7 +160,18 @@ bool Engine::on_host(const Item& item) const {
   return item.trajectories > backend_.statistics_limits().samples;
 }
 
-MicroBatch Engine::batch_of(std::size_t first, std::size_t count) {
+/// Formed once, however often it is asked for.
+const MicroBatch& Engine::batch_of(std::size_t first, std::size_t count) {
+  if (formed_.count != count || formed_.first != first) {
+    formed_.count = 0;  // should it fail
+    formed_.batch = form_batch(first, count);
+    formed_.first = first;
+    formed_.count = count;
+  }
+  return formed_.batch;
+}
+
+MicroBatch Engine::form_batch(std::size_t first, std::size_t count) {
   const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(first);
   const auto end = begin + static_cast<std::ptrdiff_t>(count);
   // So that a sequence keeps its place while those with fewer patches end.
@@ -177,6 +188,7 @@ MicroBatch Engine::batch_of(std::size_t first, std::size_t count) {
   levels_.clear();
   const double* last = nullptr;
   std::int32_t last_first = 0;
+  std::int32_t horizon = -1, exact_steps = 0;  // of the item before
   for (auto item = begin; item != end; ++item) {
     const SeriesRequest& request = requests_[item->index];
     const std::span<const double> asked = request.levels;
@@ -187,7 +199,11 @@ MicroBatch Engine::batch_of(std::size_t first, std::size_t count) {
     }
     item->level_first = last_first;
     item->level_count = static_cast<std::int32_t>(asked.size());
-    take_into(batch, *item, request, batch.exact ? net_.exact_steps(item->horizon) : 0);
+    if (batch.exact && item->horizon != horizon) {
+      horizon = item->horizon;
+      exact_steps = net_.exact_steps(horizon);
+    }
+    take_into(batch, *item, request, exact_steps);
   }
   batch.coherent = generation_.coherent && batch.trajectories > 0;
   if (batch.sampled && on_host(*begin)) {
@@ -201,8 +217,8 @@ MicroBatch Engine::batch_of(std::size_t first, std::size_t count) {
 
 void Engine::run_range(std::size_t first, std::size_t count, const Limits& limits,
                        ResultSink& sink) {
-  MicroBatch batch = batch_of(first, count);
-  if (run_chunk(first, count, program_->at_once(batch, limits), sink)) return;
+  const std::int32_t at_once = program_->at_once(batch_of(first, count), limits);
+  if (run_chunk(first, count, at_once, sink)) return;
   if (count == 1) refuse(first);
   ++work_->splits;
   plans_.log(Topic::memory, "batch_split",

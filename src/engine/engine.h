@@ -127,7 +127,8 @@ class Engine {
   void prepare_chunk(std::size_t first, std::size_t count);
   [[nodiscard]] bool captures() const;
   [[nodiscard]] bool on_host(const Item& item) const;
-  [[nodiscard]] MicroBatch batch_of(std::size_t first, std::size_t count);
+  [[nodiscard]] const MicroBatch& batch_of(std::size_t first, std::size_t count);
+  [[nodiscard]] MicroBatch form_batch(std::size_t first, std::size_t count);
   bool acquire(MicroBatch& batch, ResultSink& sink);
   [[nodiscard]] ProgramKey key_of(const MicroBatch& batch) const;
   [[noreturn]] void refuse(std::size_t first);
@@ -181,6 +182,10 @@ class Engine {
   std::vector<Item> items_;  // in the order of requests; of a chunk: most patches first
   std::vector<Prepared> pool_;
   std::vector<double> levels_;  // of the chunk
+  struct {
+    MicroBatch batch;
+    std::size_t first = 0, count = 0;  // 0: there is none
+  } formed_;                           // the chunk
   // The oldest first, the next launch behind the last: a ring.
   static constexpr std::size_t kFlights = 2;
   std::array<Flight, kFlights> flights_;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
+#include "core/philox.h"
 #include "engine/forecast_jobs.h"
 #include "engine/forecaster_impl.h"
 #include "settings/complete.h"
@@ -18,8 +20,26 @@ void check_outputs(std::size_t series, std::size_t found) {
               fmt::format("expected {} elements, one for each series, found {}", series, found));
 }
 
-/// `ids` is kept for its memory.
-void check_ids(std::span<const Series> series, std::vector<std::string_view>& ids) {
+/// True only where no two series have the same id: they are put into a table of `places`, which is
+/// kept for its memory. False too where ids crowd together there.
+bool ids_differ(std::span<const Series> series, std::vector<std::uint32_t>& places) {
+  places.assign(std::bit_ceil(2 * series.size() + 1), 0);
+  const std::size_t last = places.size() - 1;
+  std::size_t looks = 8 * series.size();
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    std::size_t at = series_key(series[i].id) & last;
+    for (; places[at] != 0; at = (at + 1) & last) {
+      if (--looks == 0 || series[places[at] - 1].id == series[i].id) return false;
+    }
+    places[at] = static_cast<std::uint32_t>(i + 1);
+  }
+  return true;
+}
+
+/// The memory of `impl` is used again.
+void check_ids(std::span<const Series> series, Forecaster::Impl& impl) {
+  if (series.size() < 2 || ids_differ(series, impl.places)) return;
+  std::vector<std::string_view>& ids = impl.ids;
   ids.clear();
   for (const Series& s : series) ids.push_back(s.id);
   std::sort(ids.begin(), ids.end());
@@ -59,7 +79,7 @@ void Forecaster::forecast(std::span<const Series> series, const ForecastOptions&
   check_alive(impl_);
   check_options(options);
   check_outputs(series.size(), out.size());
-  check_ids(series, impl_->ids);
+  check_ids(series, *impl_);
   impl_->jobs.clear();
   for (std::size_t i = 0; i < series.size(); ++i) {
     impl_->jobs.push_back({&series[i], &options, &out[i]});
@@ -86,7 +106,7 @@ void Forecaster::forecast(std::span<const Series> series, std::span<const Foreca
   check_outputs(series.size(), options.size());
   check_outputs(series.size(), out.size());
   for (const ForecastOptions& o : options) check_options(o);
-  check_ids(series, impl_->ids);
+  check_ids(series, *impl_);
   Progress progress;
   std::size_t before = 0;  // units of the calls that have ended
   std::size_t ended = 0;
@@ -125,7 +145,7 @@ void Forecaster::forecast(std::span<const Series> series, const ForecastOptions&
     throw Error(ExitStatus::usage, "invalid_output",
                 fmt::format("expected an array of {} numbers, found {}", size, out.size()));
   }
-  check_ids(series, impl_->ids);
+  check_ids(series, *impl_);
   impl_->unused.resize(series.size());
   impl_->jobs.clear();
   for (std::size_t i = 0; i < series.size(); ++i) {

@@ -133,8 +133,11 @@ void Forecaster::Impl::tell_levels(std::span<const double> levels, Tails tails) 
 
 void Forecaster::Impl::forecast(const Call& call) {
   Turn turn(model.impl().turn);
+  const ForecastOptions* told = nullptr;
   for (const ForecastJob& job : call.jobs) {
-    if (!job.options->mean_only) tell_levels(job.options->levels, job.options->tails);
+    if (job.options == told || job.options->mean_only) continue;
+    told = job.options;
+    tell_levels(told->levels, told->tails);
   }
   double seconds = 0;
   {

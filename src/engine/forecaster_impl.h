@@ -82,7 +82,8 @@ struct Forecaster::Impl {
   // Of a Forecaster.
   std::vector<ForecastJob> jobs;
   std::vector<std::string_view> ids;
-  std::vector<Forecast> unused;  // where statistics go to an array
+  std::vector<std::uint32_t> places;  // of ids that are compared
+  std::vector<Forecast> unused;       // where statistics go to an array
 
  private:
   using Turn = std::unique_lock<std::mutex>;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/philox.h"
 #include "engine/forecast_writer.h"
 #include "statistics/mixture.h"
 #include "support/requests.h"
@@ -217,6 +218,43 @@ TEST_P(ForecasterTest, ProgressCountsUpAndCanStop) {
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "interrupted");
     EXPECT_EQ(e.status(), ExitStatus::interrupted);
+  }
+}
+
+/// Ids that a table of their number would put into one place.
+std::vector<std::string> crowded_ids(std::size_t count) {
+  std::vector<std::string> ids;
+  for (std::size_t i = 0; ids.size() < count; ++i) {
+    std::string id = "id " + std::to_string(i);
+    if (series_key(id) % 128 == 5) ids.push_back(std::move(id));
+  }
+  return ids;
+}
+
+TEST_P(ForecasterTest, TheSameIdTwiceIsRefusedAmongManyToo) {
+  const auto code_of = [&](const std::vector<OwnedSeries>& all) -> std::string {
+    ForecastOptions options;
+    options.horizon = 1;
+    try {
+      run(model_, all, options);
+      return {};
+    } catch (const Error& e) {
+      return e.code() + " " + e.where();
+    }
+  };
+  for (const bool crowded : {false, true}) {
+    std::vector<OwnedSeries> all;
+    for (std::size_t i = 0; i < 45; ++i) all.push_back(wave(i, 8));
+    const auto ids = crowded_ids(all.size());
+    for (std::size_t i = 0; crowded && i < all.size(); ++i) all[i].id = ids[i];
+    EXPECT_EQ(code_of(all), "");
+    const std::string twice = all[3].id;
+    all.back().id = twice;
+    EXPECT_EQ(code_of(all), "duplicate_id series '" + twice + "'");
+    all.resize(2);
+    EXPECT_EQ(code_of(all), "");
+    all[1].id = all[0].id;
+    EXPECT_EQ(code_of(all), "duplicate_id series '" + all[0].id + "'");
   }
 }
 
