@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "backend/ops2.h"
 
@@ -25,25 +24,39 @@ struct CallLayout {
   }
 };
 
-/// Fills the image at `host`, which operations read at `device`.
-inline void write_call(std::span<const CallSlice> slices, const CallLayout& layout, std::byte* host,
-                       const std::byte* device) {
-  LiveCall head;
-  head.count = static_cast<std::int32_t>(slices.size());
-  head.slices = reinterpret_cast<const CallSlice*>(device + layout.slices);
-  head.first_lanes = reinterpret_cast<const std::int32_t*>(device + layout.first_lanes);
-  if (!slices.empty()) std::memcpy(host + layout.slices, slices.data(), slices.size_bytes());
-  auto* const first_lanes = reinterpret_cast<std::int32_t*>(host + layout.first_lanes);
-  first_lanes[0] = 0;
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    const CallSlice& s = slices[i];
-    head.rows += s.rows();
-    head.keys = std::max(head.keys, s.patch + s.tokens - s.first_slot);
-    first_lanes[i + 1] = first_lanes[i] + slices[i].variates;
+/// Writes an image at `host`, which operations read at `device`.
+class CallImage {
+ public:
+  CallImage(const CallLayout& layout, std::byte* host, const std::byte* device)
+      : host_(host),
+        slices_(reinterpret_cast<CallSlice*>(host + layout.slices)),
+        first_lanes_(reinterpret_cast<std::int32_t*>(host + layout.first_lanes)) {
+    head_.slices = reinterpret_cast<const CallSlice*>(device + layout.slices);
+    head_.first_lanes = reinterpret_cast<const std::int32_t*>(device + layout.first_lanes);
+    first_lanes_[0] = 0;
   }
-  head.lanes = first_lanes[slices.size()];
-  std::memcpy(host, &head, sizeof head);
-}
+
+  /// Where the next slice goes, and its first row.
+  [[nodiscard]] std::int32_t count() const { return head_.count; }
+  [[nodiscard]] std::int32_t rows() const { return head_.rows; }
+  /// Makes room for it. `keys`: that its tokens see.
+  void add(std::int32_t variates, std::int32_t tokens, std::int32_t keys) {
+    head_.rows += variates * tokens;
+    head_.lanes += variates;
+    head_.keys = std::max(head_.keys, keys);
+    first_lanes_[++head_.count] = head_.lanes;
+  }
+  /// A slice that there is room for; all of them are written before the call is used.
+  [[nodiscard]] CallSlice& slice(std::int32_t index) { return slices_[index]; }
+  /// After the last add().
+  void finish() { std::memcpy(host_, &head_, sizeof head_); }
+
+ private:
+  std::byte* host_;
+  LiveCall head_;
+  CallSlice* slices_;
+  std::int32_t* first_lanes_;
+};
 
 /// The call of an image that has been written.
 inline Call call_of_image(const std::byte* host, const std::byte* device, const CallLayout& layout,

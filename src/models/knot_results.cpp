@@ -30,12 +30,14 @@ void KnotResults::size(const MicroBatch& batch, std::int32_t patch, ProgramKey& 
   key.samples = batch.samples;
 }
 
+/// Whose trajectories statistics are formed of.
 std::size_t KnotResults::input_bytes(const ProgramKey& key) {
-  return BatchLayout(key.series, 0).bytes;
+  return key.sampled ? BatchLayout(key.series, 0).bytes : 0;
 }
 
 void KnotResults::stage(const MicroBatch& batch, const ProgramKey& key, const Staging& in,
                         std::size_t at) {
+  if (!key.sampled) return;
   sources_.clear();
   std::int32_t lane = 0;
   for (const Item& item : batch.items) {

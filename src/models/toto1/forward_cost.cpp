@@ -43,16 +43,19 @@ Cost forward_cost(const Toto1Config& config, const Execution& execution, const B
   for (std::int32_t i = 0; i < config.num_layers; ++i) {
     if (!config.is_space_layer(i)) last_time_layer = i;
   }
+  const double of_variates[] = {variate_attention(all, width, false),
+                                variate_attention(all, width, true)};
+  const double of_time[] = {time_attention(all, width, false), time_attention(all, width, true)};
   product(all.rows, width, patch);
   double rows = all.rows;
   for (std::int32_t i = 0; i < config.num_layers; ++i) {
     product(rows, 3 * width, width);
     const bool trimmed = rows != all.rows;
     if (config.is_space_layer(i)) {
-      cost.operations += variate_attention(all, width, trimmed);
+      cost.operations += of_variates[trimmed ? 1 : 0];
     } else {
       const bool trim = execution.trim && i == last_time_layer;
-      cost.operations += time_attention(all, width, trim);
+      cost.operations += of_time[trim ? 1 : 0];
       if (trim) rows = all.lanes;
     }
     product(rows, width, width);

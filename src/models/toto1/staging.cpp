@@ -26,16 +26,18 @@ void take_request(const Item& item, Block& b) {
 void Toto1Program::describe_context(const MicroBatch& batch, std::int32_t first_sample,
                                     std::int32_t trajectories, std::int32_t generated) {
   const bool recompute = !share_ && !batch.cached;
-  context_blocks_.clear();
-  last_blocks_.clear();
-  context_ids_.clear();
-  last_ids_.clear();
+  context_blocks_.resize(batch.items.size());
+  last_blocks_.resize(batch.items.size());
   std::int32_t row = 0;
   std::int32_t lane = 0;
   std::int64_t kv = 0;
-  for (const Item& item : batch.items) {
+  std::int64_t ids = 0;
+  std::int32_t variates = 0;
+  for (std::size_t i = 0; i < batch.items.size(); ++i) {
+    const Item& item = batch.items[i];
     const Prepared& s = *item.prepared;
-    Block b;
+    Block& b = context_blocks_[i];
+    b = {};
     b.row = row;
     b.lane = lane;
     b.trajectories = 1;
@@ -45,34 +47,43 @@ void Toto1Program::describe_context(const MicroBatch& batch, std::int32_t first_
     }
     b.variates = s.variates;
     b.tokens = s.tokens + labels_ + generated;
-    b.centre = (b.tokens - 1) / 2;
-    b.ids = static_cast<std::int32_t>(context_ids_.size());
-    b.labels = labels_;
-    b.exogenous = s.exogenous;
-    b.context = s.tokens;
+    b.ids = static_cast<std::int32_t>(ids);
     // Room for the private suffix of eager trajectories behind the context.
     b.suffix_capacity = share_ || recompute ? b.tokens : b.tokens + item.patches - 1;
     b.suffix_at = kv;
-    take_request(item, b);
+    last_blocks_[i].ids = variates;
     kv += std::int64_t{b.lanes()} * b.suffix_capacity * net_.config().embed_dim;
-    context_blocks_.push_back(b);
-
-    Block last = b;
-    last.row = lane;
-    last.tokens = 1;
-    last.ids = static_cast<std::int32_t>(last_ids_.size());
-    last_blocks_.push_back(last);
-    for (std::int32_t v = 0; v < s.variates; ++v) {
-      const std::int32_t* ids = s.ids.data() + std::ptrdiff_t{v} * s.tokens;
-      const std::int32_t newest = ids[s.tokens - 1];
-      context_ids_.insert(context_ids_.end(), static_cast<std::size_t>(labels_), ids[0]);
-      context_ids_.insert(context_ids_.end(), ids, ids + s.tokens);
-      context_ids_.insert(context_ids_.end(), static_cast<std::size_t>(generated), newest);
-      last_ids_.push_back(newest);
-    }
+    ids += std::int64_t{b.variates} * b.tokens;
+    variates += b.variates;
     row += b.rows();
     lane += b.lanes();
   }
+  context_ids_.resize(static_cast<std::size_t>(ids));
+  last_ids_.resize(static_cast<std::size_t>(variates));
+  share_out(net_.backend(), batch.items.size(), [&](std::size_t i) {
+    const Prepared& s = *batch.items[i].prepared;
+    Block& b = context_blocks_[i];
+    b.centre = (b.tokens - 1) / 2;
+    b.labels = labels_;
+    b.exogenous = s.exogenous;
+    b.context = s.tokens;
+    take_request(batch.items[i], b);
+    const std::int32_t newest_at = last_blocks_[i].ids;
+    Block& last = last_blocks_[i];
+    last = b;
+    last.row = b.lane;
+    last.tokens = 1;
+    last.ids = newest_at;
+    auto to = context_ids_.begin() + b.ids;
+    for (std::int32_t v = 0; v < s.variates; ++v) {
+      const std::int32_t* from = s.ids.data() + std::ptrdiff_t{v} * s.tokens;
+      const std::int32_t newest = from[s.tokens - 1];
+      to = std::fill_n(to, labels_, from[0]);
+      to = std::copy_n(from, s.tokens, to);
+      to = std::fill_n(to, generated, newest);
+      last_ids_[static_cast<std::size_t>(newest_at + v)] = newest;
+    }
+  });
   const auto blocks = static_cast<std::int32_t>(context_blocks_.size());
   context_ = {context_blocks_.data(), context_ids_.data(), blocks, row, lane};
   last_ = {last_blocks_.data(), last_ids_.data(), blocks, lane, lane};
@@ -185,12 +196,14 @@ void Toto1Program::stage(const MicroBatch& batch, const ProgramKey& key, const S
                          std::size_t offset, bool replay) {
   const Inputs at = inputs(key, offset);
   describe_context(batch, 0, 0, 0);
-  describe_source(batch);
   stage_values(batch, 0, in, at);
   stage_covariates(batch, in, at);
   write(context_, in, at.context, key.series, key.rows);
   write(last_, in, at.last, key.series, key.variates);
-  if (!share_) write(source_, in, at.source, key.series, key.variates);
+  if (!share_) {
+    describe_source(batch);
+    write(source_, in, at.source, key.series, key.variates);
+  }
   const double weight_size = net_.backend().weight_size();
   const std::int32_t first_steps = key.patches > 1 ? patch_ : batch.horizon;
   if (share_ || key.passes == 0) {

@@ -2,31 +2,8 @@
 #include "models/toto2/forward_cost.h"
 
 namespace toto {
-namespace {
 
-/// Keys that the queries of `wanted` see.
-double time_pairs(const Call& wanted) {
-  double pairs = 0;
-  for (std::int32_t i = 0; i < wanted.count; ++i) {
-    const CallSlice& s = wanted.slices[i];
-    const double before = s.patch - s.first_slot;
-    const double tokens = s.tokens;
-    pairs += s.variates * (tokens * before + tokens * (tokens + 1) / 2);
-  }
-  return pairs;
-}
-
-double variate_pairs(const Call& call) {
-  double pairs = 0;
-  for (std::int32_t i = 0; i < call.count; ++i) {
-    pairs += static_cast<double>(call.slices[i].rows()) * call.slices[i].variates;
-  }
-  return pairs;
-}
-
-}  // namespace
-
-Cost forward_cost(const Toto2& net, const Call& all, const Call& wanted) {
+Cost forward_cost(const Toto2& net, const CallWork& all, const CallWork& wanted) {
   const Toto2Config& c = net.config();
   const double width = c.d_model;
   const double patch = c.patch_size;
@@ -47,11 +24,11 @@ Cost forward_cost(const Toto2& net, const Call& all, const Call& wanted) {
   for (std::int32_t i = 0; i < c.num_layers; ++i) {
     if (!c.is_variate_layer(i)) last_time_layer = i;
   }
-  const Call* call = net.trim() && last_time_layer < 0 ? &wanted : &all;
+  const CallWork* call = net.trim() && last_time_layer < 0 ? &wanted : &all;
   for (std::int32_t i = 0; i < c.num_layers; ++i) {
     product(call->rows, shape.row(), width, weight_size);
     if (net.trim() && i == last_time_layer) call = &wanted;
-    const double pairs = c.is_variate_layer(i) ? variate_pairs(*call) : time_pairs(*call);
+    const double pairs = c.is_variate_layer(i) ? call->variate_pairs : call->time_pairs;
     cost.operations += 2 * pairs * shape.heads * (shape.qk + shape.v);
     product(call->rows, width, shape.attended(), weight_size);
     product(call->rows, 2.0 * c.d_ff, width, weight_size);

@@ -43,45 +43,63 @@ struct Generation::Inputs {
 };
 
 void Generation::begin(std::span<const Request> requests) {
+  start(requests);
+  share_out(net_.backend(), requests.size(), [&](std::size_t i) { take(i); });
+  add_up();
+}
+
+void Generation::start(std::span<const Request> requests) {
+  requests_ = requests;
+  progress_.resize(requests.size());
+}
+
+void Generation::take(std::size_t index) {
   const std::int32_t patch = net_.patch();
-  requests_.assign(requests.begin(), requests.end());
-  progress_.clear();
+  const Request& r = requests_[index];
+  check(r);
+  Progress& p = progress_[index];
+  p = {};
+  p.context = divide_up(r.steps, patch);
+  p.patches = divide_up(r.horizon, patch);
+  p.block = r.block <= 0 ? p.patches : std::min(r.block / patch, p.patches);
+  CallSlice& s = p.slice;
+  s.variates = r.targets + r.covariates;
+  s.targets = r.targets;
+  s.patches = p.context + p.patches;
+  s.context = p.context;
+  s.slots = s.patches;
+  s.fallback = r.fallback;
+  s.cap = r.cap;
+  s.seed = r.seed;
+  s.key = r.key;
+  s.horizon = r.horizon;
+  s.trajectories = r.trajectories;
+  s.exponential_tails = r.exponential_tails;
+  s.level_first = r.level_first;
+  s.level_count = r.level_count;
+  s.request = static_cast<std::int32_t>(index);
+}
+
+/// Where everything lies, and how much there is.
+void Generation::add_up() {
+  const std::int32_t patch = net_.patch();
   positions_ = 0;
   one_pass_ = true;
   std::int64_t lanes = 0, patches = 0, rows = 0, wanted = 0;
   sizes_ = {};
-  for (const Request& r : requests_) {
-    check(r);
-    Progress p;
-    p.context = divide_up(r.steps, patch);
-    p.patches = divide_up(r.horizon, patch);
-    p.block = r.block <= 0 ? p.patches : std::min(r.block / patch, p.patches);
-    one_pass_ = one_pass_ && p.block == p.patches;
-    sizes_.calls = std::max(sizes_.calls, divide_up(p.patches, p.block));
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    Progress& p = progress_[i];
     CallSlice& s = p.slice;
-    s.variates = r.targets + r.covariates;
-    s.targets = r.targets;
+    const bool one = p.block == p.patches;
+    one_pass_ = one_pass_ && one;
+    sizes_.calls = std::max(sizes_.calls, one ? 1 : divide_up(p.patches, p.block));
     s.lane = static_cast<std::int32_t>(lanes);
-    s.patches = p.context + p.patches;
-    s.context = p.context;
     s.array = s.slot = patches;
-    s.slots = s.patches;
-    s.fallback = r.fallback;
-    s.cap = r.cap;
-    s.seed = r.seed;
-    s.key = r.key;
-    s.horizon = r.horizon;
-    s.trajectories = r.trajectories;
-    s.exponential_tails = r.exponential_tails;
-    s.level_first = r.level_first;
-    s.level_count = r.level_count;
-    s.request = static_cast<std::int32_t>(progress_.size());
     lanes += s.variates;
     patches += std::int64_t{s.variates} * s.patches;
     positions_ = std::max<std::int64_t>(positions_, s.patches);
     rows += std::int64_t{s.variates} * std::max(p.context + p.block, 2 * p.block);
-    wanted += std::int64_t{s.variates} * (p.block + path_tokens(r.coherent, p.context));
-    progress_.push_back(p);
+    wanted += std::int64_t{s.variates} * (p.block + path_tokens(requests_[i].coherent, p.context));
   }
   if (patches * 2 * std::max(net_.inner(), patch) > std::numeric_limits<std::int32_t>::max()) {
     throw Error(ExitStatus::usage, "context_too_long",
@@ -113,11 +131,12 @@ std::size_t Generation::input_bytes(const BatchSizes& room) const {
 
 void check_sizes(std::int32_t patch, std::int64_t steps, std::int64_t horizon,
                  std::uint64_t block) {
-  if (block % static_cast<std::uint64_t>(patch) != 0) {
+  if (block != 0 && block % static_cast<std::uint64_t>(patch) != 0) {
     throw Error(ExitStatus::usage, "invalid_block",
                 fmt::format("the block of decoding must be a multiple of the patch size {}, not {}",
                             patch, block));
   }
+  if (steps + horizon <= std::int64_t{kToto2MaxPatches - 2} * patch) return;  // without a division
   const std::int64_t patches = (steps + patch - 1) / patch + (horizon + patch - 1) / patch;
   if (patches > kToto2MaxPatches) {
     throw Error(ExitStatus::usage, "context_too_long",
@@ -147,20 +166,21 @@ void Generation::place(std::size_t index, const HostArrays& to) {
   const std::int32_t pad = p.context * patch - r.steps;
   std::int32_t leading = p.context;  // patches that are hidden in every variate
   p.whole = true;
-  const std::int64_t cells = std::int64_t{s.variates} * s.patches;
-  std::fill_n(to.values + s.array * patch, cells * patch, 0.0F);
-  std::fill_n(to.mask + s.array * patch, cells * patch, std::uint8_t{0});
-  std::fill_n(to.hidden + s.array, cells, std::uint8_t{0});
   for (std::int32_t v = 0; v < s.variates; ++v) {
     const bool target = v < r.targets;
     const std::int32_t e = target ? v : v - r.targets;
     const std::int32_t each = target ? r.steps : r.known_steps;
     const auto from = std::ptrdiff_t{e} * each;
     const std::ptrdiff_t lane = first_patch_of(s, v);
-    const std::ptrdiff_t first_step = lane * patch + pad;
     const std::int32_t steps = std::min(each, s.patches * patch - pad);
-    std::copy_n((target ? r.values : r.known).begin() + from, steps, to.values + first_step);
-    std::copy_n((target ? r.mask : r.known_mask).begin() + from, steps, to.mask + first_step);
+    const std::int32_t after = s.patches * patch - pad - steps;
+    const auto put = [&]<typename T>(std::span<const T> given, T* at) {
+      at = std::fill_n(at + lane * patch, pad, T{});
+      at = std::copy_n(given.begin() + from, steps, at);
+      std::fill_n(at, after, T{});
+    };
+    put(target ? r.values : r.known, to.values);
+    put(target ? r.mask : r.known_mask, to.mask);
     to.groups[s.lane + v] = (target ? r.groups : r.known_groups)[static_cast<std::size_t>(e)];
     const auto patch_mask = [&](std::int32_t at) { return to.mask + (lane + at) * patch; };
     if (target) {
@@ -176,6 +196,7 @@ void Generation::place(std::size_t index, const HostArrays& to) {
       p.hides = p.hides || none;
       if (!none) first = std::min(first, at);
     }
+    std::fill_n(to.hidden + lane + p.context, p.patches, std::uint8_t{0});
     leading = std::min(leading, first);
   }
   // Leading patches that no variate has observed are seen by nobody who matters.
@@ -192,54 +213,76 @@ Cost Generation::stage(const BatchSizes& room, const Staging& in, std::size_t at
   const CallLayout layout(room.series);
   Cost cost;
   for (std::int32_t call = 0; call < sizes_.calls; ++call) {
-    next_call();
-    const auto write = [&](std::span<const CallSlice> slices, std::size_t image) {
-      write_call(slices, layout, in.host + image, in.device + image);
-      return call_of_image(in.host + image, in.device + image, layout, false);
+    const auto image = [&](std::size_t offset) {
+      return CallImage(layout, in.host + offset, in.device + offset);
     };
-    const Call all = write(all_, to.all(call));
-    const Call wanted = write(wanted_, to.wanted(call));
-    cost += forward_cost(net_, all, wanted);
+    CallImage all = image(to.all(call)), wanted = image(to.wanted(call));
+    cost += next_call(all, wanted);
   }
   return cost;
 }
 
-void Generation::next_call() {
-  all_.clear();
-  wanted_.clear();
-  std::int32_t rows = 0;
-  std::int32_t wanted_rows = 0;
+Generation::Tokens Generation::next_tokens(std::size_t index) const {
+  const Progress& p = progress_[index];
   const std::int32_t spare = net_.trim() ? 1 : 0;  // the last placeholder, which nobody reads
+  const bool first = p.done == 0;
+  Tokens t;
+  t.predicted = std::min(p.block, p.patches - p.done);
+  t.first = first ? p.slice.first_slot : p.context + p.done - p.block;
+  t.count = p.context + p.done + t.predicted - t.first - spare;
+  t.wanted = p.context + p.done - 1;
+  t.wanted_count = t.predicted;
+  if (first && requests_[index].coherent) {
+    t.wanted = std::max(t.wanted - kPathTokens, t.first);
+    t.wanted_count = p.context + t.predicted - 1 - t.wanted;
+  }
+  return t;
+}
+
+Cost Generation::next_call(CallImage& all, CallImage& wanted) {
+  CallWork of_all, of_wanted;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     Progress& p = progress_[i];
+    p.at = -1;
     if (p.done == p.patches) continue;
-    const bool first = p.done == 0;
-    const std::int32_t b = std::min(p.block, p.patches - p.done);
-    CallSlice all = p.slice;
-    all.row = rows;
-    all.patch = first ? p.slice.first_slot : p.context + p.done - p.block;
-    all.tokens = p.context + p.done + b - all.patch - spare;
-    all.ids = first ? all.patch : 0;
-    all.centre = (p.context + p.done + b) / 2;
-    all.time_mask = p.hides && (requests_[i].has_missing_values || !first);
-    all.refed = first ? 0 : p.block;
-    rows += all.rows();
-    CallSlice wanted = all;
-    wanted.row = wanted_rows;
-    wanted.patch = p.context + p.done - 1;
-    wanted.tokens = b;
-    if (first && requests_[i].coherent) {
-      // A last patch with gaps is taken as observed, but nobody has seen all of it.
-      wanted.scored = p.context - (p.whole ? 0 : 1);
-      wanted.patch = std::max(wanted.patch - kPathTokens, all.patch);
-      wanted.tokens = p.context + b - 1 - wanted.patch;
-    }
-    wanted.ids += wanted.patch - all.patch;
-    wanted_rows += wanted.rows();
-    all_.push_back(all);
-    wanted_.push_back(wanted);
-    p.done += b;
+    const Tokens t = next_tokens(i);
+    p.at = all.count();
+    p.row = all.rows();
+    p.wanted_row = wanted.rows();
+    const auto add = [&](CallImage& to, CallWork& work, std::int32_t first, std::int32_t count) {
+      const std::int32_t before = first - p.slice.first_slot;
+      to.add(p.slice.variates, count, before + count);
+      work.add(p.slice.variates, count, before);
+    };
+    add(all, of_all, t.first, t.count);
+    add(wanted, of_wanted, t.wanted, t.wanted_count);
   }
+  share_out(net_.backend(), requests_.size(), [&](std::size_t i) {
+    Progress& p = progress_[i];
+    if (p.at < 0) return;
+    const Tokens t = next_tokens(i);
+    const bool first = p.done == 0;
+    CallSlice slice = p.slice;
+    slice.row = p.row;
+    slice.patch = t.first;
+    slice.tokens = t.count;
+    slice.ids = first ? t.first : 0;
+    slice.centre = (p.context + p.done + t.predicted) / 2;
+    slice.time_mask = p.hides && (requests_[i].has_missing_values || !first);
+    slice.refed = first ? 0 : p.block;
+    all.slice(p.at) = slice;
+    slice.row = p.wanted_row;
+    slice.patch = t.wanted;
+    slice.tokens = t.wanted_count;
+    slice.ids += t.wanted - t.first;
+    // A last patch with gaps is taken as observed, but nobody has seen all of it.
+    if (first && requests_[i].coherent) slice.scored = p.context - (p.whole ? 0 : 1);
+    wanted.slice(p.at) = slice;
+    p.done += t.predicted;
+  });
+  all.finish();
+  wanted.finish();
+  return forward_cost(net_, of_all, of_wanted);
 }
 
 void Generation::run(const Toto2Workspace& memory, const BatchSizes& room, const Staging& in,

@@ -12,6 +12,10 @@
 #include "models/toto2/toto2.h"
 #include "models/toto2/workspace.h"
 
+namespace toto {
+class CallImage;
+}
+
 namespace toto::toto2 {
 
 /// What is asked for, of one series. Masks: 1 = observed. Values must be finite, also where the
@@ -108,9 +112,14 @@ class Generation {
  public:
   explicit Generation(const Toto2& net) : net_(net) {}
 
-  /// Takes up a batch; spans in it must outlive run(). Throws Error (2): invalid_horizon,
+  /// Takes up a batch, which must outlive run(). Throws Error (2): invalid_horizon,
   /// too_short, invalid_block, context_too_long.
   void begin(std::span<const Request> requests);
+  /// The same in parts: start(), then take() of every request in any order, by any threads, once it
+  /// has been filled in, then add_up().
+  void start(std::span<const Request> requests);
+  void take(std::size_t index);
+  void add_up();
   [[nodiscard]] const BatchSizes& sizes() const { return sizes_; }
   /// The memory that it needs.
   [[nodiscard]] Capacity need() const;
@@ -133,6 +142,15 @@ class Generation {
     bool hides = false;  // some patch of the context has no observation
     bool whole = false;  // no value is missing in the last patch of the context
     CallSlice slice;     // what is the same in all calls
+    // Of the call that is described.
+    std::int32_t at = -1;  // of its slices; -1: it has none
+    std::int32_t row = 0, wanted_row = 0;
+  };
+  /// Tokens of one request in its next call.
+  struct Tokens {
+    std::int32_t first, count;          // all: patch of the first, and how many
+    std::int32_t wanted, wanted_count;  // those that feed the head
+    std::int32_t predicted;             // patches
   };
   /// Arrays of a batch on their way to the backend.
   struct HostArrays {
@@ -146,19 +164,19 @@ class Generation {
 
   void check(const Request& request) const;
   void place(std::size_t index, const HostArrays& to);
-  /// Slices of the next call, of the requests that go on.
-  void next_call();
+  [[nodiscard]] Tokens next_tokens(std::size_t index) const;
+  /// Slices of the next call, of the requests that go on. Returns what it costs.
+  Cost next_call(CallImage& all, CallImage& wanted);
   void deliver(const Toto2Workspace& memory, const SeriesArrays& arrays, const Call& wanted,
                std::int32_t index, Sink& sink);
   void force_feedback(const SeriesArrays& arrays, const CallSlice& slice);
 
   const Toto2& net_;
-  std::vector<Request> requests_;
+  std::span<const Request> requests_;
   std::vector<Progress> progress_;
   BatchSizes sizes_;
   std::int64_t positions_ = 0;  // of a lane, the most
   bool one_pass_ = true;
-  std::vector<CallSlice> all_, wanted_;  // of the call that is described
   // Results of a call.
   std::vector<double> raw_, results_, loc_, scale_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "backend/share_out.h"
 #include "models/toto2/forward_cost.h"
 
 namespace toto {
@@ -18,6 +19,7 @@ constexpr const char* kNames[] = {"rows",      "wanted rows",         "lanes",  
 
 /// Patches that are predicted at a time.
 std::int32_t block_of(const Item& item, std::int32_t patch) {
+  if (item.decoding.decode_block_size == 0) return item.patches;
   const std::size_t block = item.decoding.decode_block_size / static_cast<std::size_t>(patch);
   return block == 0 || block > static_cast<std::size_t>(item.patches)
              ? item.patches
@@ -30,7 +32,7 @@ std::int32_t Toto2Program::calls_of(const MicroBatch& batch) const {
   std::int32_t calls = 1;
   for (const Item& item : batch.items) {
     const std::int32_t block = block_of(item, net_.patch());
-    calls = std::max(calls, (item.patches + block - 1) / block);
+    if (block < item.patches) calls = std::max(calls, (item.patches + block - 1) / block);
   }
   return calls;
 }
@@ -143,9 +145,8 @@ Cost Toto2Program::take_cost() {
 
 // --- requests ---
 
-void Toto2Program::take(const Item& item, bool coherent, Held& held) const {
+void Toto2Program::take(const Item& item, bool coherent, Held& held, toto2::Request& r) const {
   const Prepared& s = *item.prepared;
-  toto2::Request& r = held.request;
   r = {};
   r.covariates = item.covariates ? item.exogenous : 0;  // unknown ahead: forecast like targets
   r.targets = item.variates - r.covariates;
@@ -171,7 +172,7 @@ void Toto2Program::take(const Item& item, bool coherent, Held& held) const {
   r.coherent = coherent;
   r.level_first = item.level_first;
   r.level_count = item.level_count;
-  if (r.covariates > 0) take_covariates(item, held);
+  if (r.covariates > 0) take_covariates(item, held, r);
   if (item.forced.empty()) return;
   // The first trajectory of the targets, in the place of medians.
   const auto first = item.forced.first(static_cast<std::size_t>(r.targets) *
@@ -182,9 +183,8 @@ void Toto2Program::take(const Item& item, bool coherent, Held& held) const {
 }
 
 /// Context and future of the covariates side by side, as the model takes them.
-void Toto2Program::take_covariates(const Item& item, Held& held) const {
+void Toto2Program::take_covariates(const Item& item, Held& held, toto2::Request& r) const {
   const Prepared& s = *item.prepared;
-  toto2::Request& r = held.request;
   const std::ptrdiff_t patch = net_.patch();
   const std::ptrdiff_t steps = r.steps;
   const std::ptrdiff_t all = steps + item.horizon;
@@ -214,12 +214,13 @@ void Toto2Program::take_covariates(const Item& item, Held& held) const {
 void Toto2Program::stage(const MicroBatch& batch, const ProgramKey& key, const Staging& in,
                          std::size_t at, bool /*replay*/) {
   if (held_.size() < batch.items.size()) held_.resize(batch.items.size());
-  requests_.clear();
-  for (std::size_t i = 0; i < batch.items.size(); ++i) {
-    take(batch.items[i], batch.coherent, held_[i]);
-    requests_.push_back(held_[i].request);
-  }
-  generation_.begin(requests_);
+  requests_.resize(batch.items.size());
+  generation_.start(requests_);
+  share_out(net_.backend(), batch.items.size(), [&](std::size_t i) {
+    take(batch.items[i], batch.coherent, held_[i], requests_[i]);
+    generation_.take(i);
+  });
+  generation_.add_up();
   results_.stage(batch, key, in, at);
   cost_ += generation_.stage(room(key), in, at + KnotResults::input_bytes(key));
 }

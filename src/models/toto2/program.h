@@ -39,16 +39,15 @@ class Toto2Program final : public Program, private toto2::Sink {
   [[nodiscard]] Cost take_cost() override;
 
  private:
-  /// A request, and what it refers to that is not in the item.
+  /// What a request refers to that is not in the item.
   struct Held {
-    toto2::Request request;
     std::vector<std::int32_t> groups;
     std::vector<float> known;
     std::vector<std::uint8_t> known_mask;
     std::vector<double> feedback;
   };
-  void take(const Item& item, bool coherent, Held& held) const;
-  void take_covariates(const Item& item, Held& held) const;
+  void take(const Item& item, bool coherent, Held& held, toto2::Request& r) const;
+  void take_covariates(const Item& item, Held& held, toto2::Request& r) const;
 
   /// Tokens that feed the head, in all lanes of an item.
   [[nodiscard]] std::int64_t wanted_of(const Item& item, const MicroBatch& batch) const;
