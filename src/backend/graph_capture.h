@@ -48,6 +48,10 @@ class GraphCapture {
   /// the backend meanwhile. Throws Error device_failed (70). Returns, if `timed`, the seconds
   /// between the first and the last operation, by the device's clock.
   virtual double finish(Graph& graph, bool timed, std::span<const HostResult> results) = 0;
+  /// Between the two, where results are worth sharing out: returns once all operations but the copy
+  /// of results have ended, or at once where that is not known, and has woken the threads of the
+  /// backend that sleep. Other threads may use it meanwhile. Throws as finish().
+  virtual void await_copy(Graph& /*graph*/) {}
   double replay(Graph& graph, bool timed, std::span<const HostResult> results) {
     launch(graph, timed, results);
     return finish(graph, timed, results);

@@ -49,6 +49,10 @@ void Engine::land(ResultSink& sink) {
     const Stopwatch watch(work_->times.prefill, "wait");
     const Released others(turn_);
     for (const Item& item : flight.batch.items) sink.expect(item.index);
+    // The threads that share_out() will want sleep by now: they wake while results are copied.
+    if (flight.batch.items.size() >= kWorthSharing && sink.concurrent() && backend_.workers() > 1) {
+      backend_.capture()->await_copy(*flight.captured->graph);
+    }
     seconds = backend_.capture()->finish(*flight.captured->graph, generation_.time_device,
                                          flight.awaited);
   }

@@ -114,6 +114,22 @@ TEST_F(Overlap, WhatIsOneChunkIsOneGraph) {
   EXPECT_EQ(forecaster.counters().graph_captures, 1U);
 }
 
+// Threads that sleep while the device computes are awake when results are there, if there is work
+// for them.
+TEST_F(Overlap, ThreadsAreWokenBeforeResultsAreThere) {
+  std::string calls;
+  device_->on_copy = [&] { calls += "copy "; };
+  device_->on_finish = [&] { calls += "finish "; };
+  Forecaster forecaster(model_);
+  owned_.resize(kChunk);
+  (void)forecaster.forecast(views(owned_), brief());
+  EXPECT_EQ(calls, device_->workers() > 1 ? "copy finish " : "finish ");
+  calls.clear();
+  owned_.resize(3);
+  (void)forecaster.forecast(views(owned_), brief());
+  EXPECT_EQ(calls, "finish ");
+}
+
 // Where a second graph of a kind finds no room, chunks come one after the other.
 TEST_F(Overlap, WithoutMemoryForASecondGraphTheFirstIsWaitedFor) {
   Forecaster forecaster(model_);

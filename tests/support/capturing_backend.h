@@ -41,6 +41,7 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   std::function<void()> on_staging;  // called before memory for inputs or results is allocated
   std::function<void()> on_replay;
   std::function<void()> on_finish;  // called where the host begins to wait for a graph
+  std::function<void()> on_copy;    // called where it waits for all but the copy of results
   /// The most graphs that were under way at once.
   [[nodiscard]] std::size_t most_under_way() const { return most_under_way_; }
   /// Staging buffers that there are.
@@ -223,6 +224,10 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
     launched_.push_back(&operations);
     ++under_way_;
     most_under_way_ = std::max(most_under_way_, under_way_);
+  }
+  void await_copy(Graph& graph) override {
+    EXPECT_TRUE(static_cast<Operations&>(graph).under_way);
+    if (on_copy) on_copy();
   }
   double finish(Graph& graph, bool timed, std::span<const HostResult> results) override {
     if (on_finish) on_finish();

@@ -16,15 +16,18 @@ namespace {
 /// A captured graph, ready to be launched.
 class LaunchableGraph final : public GraphCapture::Graph {
  public:
-  LaunchableGraph(GraphOwner graph, std::size_t launches)
+  LaunchableGraph(GraphOwner graph, std::size_t launches, Event computed)
       : graph_(std::move(graph)),
         ready_(instantiate(graph_)),
         launches_(launches),
+        computed_(std::move(computed)),
         begun_(make_event()),
         timed_end_(make_event()),
         end_(make_untimed_event()) {}
   [[nodiscard]] std::size_t launches() const override { return launches_; }
   [[nodiscard]] cudaGraphExec_t ready() const { return ready_.get(); }
+  /// nullptr: results are not copied.
+  [[nodiscard]] cudaEvent_t computed() const { return computed_.get(); }
   [[nodiscard]] cudaEvent_t begun() const { return begun_.get(); }
   [[nodiscard]] cudaEvent_t end(bool timed) const { return (timed ? timed_end_ : end_).get(); }
 
@@ -32,6 +35,7 @@ class LaunchableGraph final : public GraphCapture::Graph {
   GraphOwner graph_;
   GraphExecOwner ready_;
   std::size_t launches_;
+  Event computed_;  // recorded within the graph
   // Of the last launch. Threads that wait look at these and not at the stream, of which another
   // thread may be capturing operations.
   Event begun_, timed_end_, end_;
@@ -82,16 +86,21 @@ void DeviceBackend::release_staging(const Staging& staging) noexcept {
 void DeviceBackend::begin() {
   check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
   launches_before_ = stream_.launches;
+  computed_ = Event();
   check(cudaStreamBeginCapture(stream_.stream, cudaStreamCaptureModeThreadLocal), "capture");
+  capturing_ = true;
 }
 
 std::unique_ptr<GraphCapture::Graph> DeviceBackend::end() {
+  capturing_ = false;
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(stream_.stream, &graph), "capture");
-  return std::make_unique<LaunchableGraph>(GraphOwner(graph), stream_.launches - launches_before_);
+  return std::make_unique<LaunchableGraph>(GraphOwner(graph), stream_.launches - launches_before_,
+                                           std::move(computed_));
 }
 
 void DeviceBackend::abandon() noexcept {
+  capturing_ = false;
   cudaGraph_t graph = nullptr;
   cudaStreamEndCapture(stream_.stream, &graph);
   const GraphOwner given_up(graph);
@@ -106,6 +115,13 @@ void DeviceBackend::launch(Graph& captured, bool timed, std::span<const HostResu
   if (timed) check(cudaEventRecord(graph.begun(), stream_.stream), "event");
   check(cudaGraphLaunch(graph.ready(), stream_.stream), "graph launch");
   check(cudaEventRecord(graph.end(timed), stream_.stream), "event");
+}
+
+void DeviceBackend::await_copy(Graph& captured) {
+  const cudaEvent_t event = static_cast<const LaunchableGraph&>(captured).computed();
+  if (event == nullptr) return;
+  check(cudaEventSynchronize(event), "waiting for the device");
+  team_.run(team_.size(), [](int) noexcept {});
 }
 
 double DeviceBackend::finish(Graph& captured, bool timed, std::span<const HostResult> results) {
@@ -143,6 +159,11 @@ std::byte* DeviceBackend::results(const Staging& staging, std::size_t bytes) con
 
 void DeviceBackend::copy_out(const Staging& staging, std::size_t bytes) {
   const OperationSpan span(Operation::copy_out);
+  if (capturing_ && bytes > kFewBytes) {
+    computed_ = make_untimed_event();
+    check(cudaEventRecordWithFlags(computed_.get(), stream_.stream, cudaEventRecordExternal),
+          "event");
+  }
   copy(staging.host, staging.device, bytes);
 }
 

@@ -139,6 +139,7 @@ class DeviceBackend final : public Backend, public GraphCapture {
   [[nodiscard]] std::unique_ptr<Graph> end() override;
   void abandon() noexcept override;
   void launch(Graph& graph, bool timed, std::span<const HostResult> results) override;
+  void await_copy(Graph& graph) override;
   double finish(Graph& graph, bool timed, std::span<const HostResult> results) override;
 
  private:
@@ -169,7 +170,10 @@ class DeviceBackend final : public Backend, public GraphCapture {
   // Read by counters() of one forecaster while another one is at work; all other state is touched
   // only by whoever has the model's turn (Model::Impl::turn), the count of launches too.
   mutable std::atomic<std::uint64_t> host_reads_ = 0;
-  std::uint64_t launches_before_ = 0;  // of the capture that has begun
+  // Of the capture that has begun.
+  bool capturing_ = false;
+  std::uint64_t launches_before_ = 0;
+  Event computed_;  // before results are copied
 };
 
 }  // namespace toto::cuda
