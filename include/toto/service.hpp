@@ -130,9 +130,14 @@ std::string to_json(const ServiceCounters& counters);
 /// device_unavailable where there is none for cuda:all.
 std::vector<std::string> parse_devices(std::string_view text);
 
-/// Loads the model onto each of the devices. Throws what Model::load throws, and what
-/// parse_devices throws. `device`, `device_index` and `backend` of the options
-/// are set by each device.
+/// How many threads of the host each of `devices` (as parse_devices gives them) computes with.
+/// Several GPUs share them: `threads` of the options, or TOTO_NUM_THREADS, or the cores, divided by
+/// their number. Throws Error (78) invalid_threads for the variable.
+int threads_of_each(const LoadOptions& options, std::span<const std::string> devices);
+
+/// Loads the model onto each of the devices, with threads_of_each. Throws what Model::load throws,
+/// and what parse_devices throws. `device`, `device_index` and `backend` of the options are set by
+/// each device.
 std::vector<Model> load_replicas(const ModelQuery& query, const LoadOptions& options,
                                  std::span<const std::string> devices);
 

@@ -312,6 +312,16 @@ void bind_model(nb::module_& module) {
   module.def(
       "devices_of", [](const std::string& text) { return parse_devices(text); }, "text"_a,
       "The names of the devices in \"cpu\", \"cuda:0,cuda:1\" or \"cuda:all\".");
+  module.def(
+      "threads_of_each",
+      [](const std::vector<std::string>& devices, int threads) {
+        LoadOptions options;
+        options.threads = threads;
+        return threads_of_each(options, devices);
+      },
+      "devices"_a, "threads"_a,
+      "How many threads each of several devices computes with; 0: those of the environment, or all "
+      "cores.");
   module.def("cuda_unavailable", &cuda_unavailable,
              "Why no GPU can be used here; empty where one can.");
 }

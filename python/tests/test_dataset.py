@@ -352,6 +352,18 @@ def test_devices_that_are_not_there(lists, tmp_path, monkeypatch):
     assert run(lists, tmp_path / "out", device="cuda:all").series == COUNT
 
 
+def test_several_gpus_share_the_threads(monkeypatch):
+    from toto_cpp import _task
+
+    asked = []
+    monkeypatch.setattr(_task, "loaded", lambda model, **load: asked.append((load["device"], load.get("threads"))))
+    _task.task_of(H, model=OPTIONS["model"], device="cuda:0,cuda:1,cpu", threads=8).models()
+    _task.task_of(H, model=OPTIONS["model"], device="cuda:1", threads=8).models()
+    _task.task_of(H, model=OPTIONS["model"], device="cuda:0,cuda:1").models()
+    each = max(1, len(os.sched_getaffinity(0)) // 2)
+    assert asked == [("cuda:0", 4), ("cuda:1", 4), ("cpu", 8), ("cuda:1", 8), ("cuda:0", each), ("cuda:1", each)]
+
+
 def test_the_command(lists, tmp_path):
     done = subprocess.run(command(lists, tmp_path / "a", "--json", "--keep", "group"), capture_output=True, text=True, check=True)
     said = json.loads(done.stdout)

@@ -68,7 +68,11 @@ class Task:
         load = dict(self.load)
         text = str(load.pop("device", None) or "")
         names: list[str | None] = [*_core.devices_of(text)] if "," in text or text.endswith(":all") else [text or None]
-        return [loaded(self.model, **load, device=name) for name in names]
+        several = [name for name in names if name is not None and name.startswith("cuda:")]
+        if len(several) < 2:
+            return [loaded(self.model, **load, device=name) for name in names]
+        shared = {**load, "threads": _core.threads_of_each(several, int(load.get("threads") or 0))}
+        return [loaded(self.model, **(shared if name in several else load), device=name) for name in names]
 
 
 def lanes(models: Sequence[Model]) -> list[Model]:

@@ -7,7 +7,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "core/cpu_info.h"
 #include "service_fake.h"
+#include "support/test_files.h"
 
 namespace toto {
 namespace {
@@ -251,6 +253,24 @@ TEST(ServiceRefusal, AServiceThatWasMovedFromSaysSo) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), "moved_from");
   }
+}
+
+TEST(ServiceDevices, SeveralGpusShareTheThreads) {
+  const auto of = [](int threads, const char* devices) {
+    LoadOptions options;
+    options.threads = threads;
+    return threads_of_each(options, parse_devices(devices));
+  };
+  EXPECT_EQ(of(8, "cuda:0,cuda:1"), 4);
+  EXPECT_EQ(of(8, "cuda:0,cuda:1,cuda:2"), 2);
+  EXPECT_EQ(of(1, "cuda:0,cuda:1"), 1);
+  EXPECT_EQ(of(8, "cuda:1"), 8);
+  EXPECT_EQ(of(8, "cpu,cuda:0"), 8);
+  EXPECT_EQ(of(0, "cuda:0"), 0);  // left to Model::load
+  EXPECT_EQ(of(0, "cuda:0,cuda:1"), std::max(1, available_cores() / 2));
+  const test::ScopedEnvironment environment("TOTO_NUM_THREADS", "6");
+  EXPECT_EQ(of(0, "cuda:0,cuda:1"), 3);
+  EXPECT_EQ(of(8, "cuda:0,cuda:1"), 4);
 }
 
 TEST(ServiceDevices, WordsThatAreNoDevice) {

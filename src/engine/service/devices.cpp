@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "settings/resolver.h"
 #include "settings/words.h"
 #include "toto/service.hpp"
 
@@ -51,18 +53,34 @@ std::vector<std::string> parse_devices(std::string_view text) {
   return devices;
 }
 
+int threads_of_each(const LoadOptions& options, std::span<const std::string> devices) {
+  const auto gpus = static_cast<int>(std::count_if(
+      devices.begin(), devices.end(), [](const std::string& d) { return index_of_gpu(d); }));
+  if (gpus < 2) return options.threads;
+  const SettingsFlags flags;
+  const Variables variables =
+      options.environment == Environment::obeyed ? process_variables() : Variables{};
+  const int threads =
+      options.threads > 0 ? options.threads : Resolver(flags, variables).threads("cuda").value;
+  return std::max(1, threads / gpus);
+}
+
 std::vector<Model> load_replicas(const ModelQuery& query, const LoadOptions& options,
                                  std::span<const std::string> devices) {
-  std::vector<Model> replicas;
+  std::vector<std::string> words;
   for (const std::string& device : devices) {
+    for (std::string& word : parse_devices(device)) words.push_back(std::move(word));
+  }
+  const int shared = threads_of_each(options, words);
+  std::vector<Model> replicas;
+  for (const std::string& word : words) {
     LoadOptions on = options;
     on.backend.clear();
-    for (const std::string& word : parse_devices(device)) {
-      const std::optional<int> gpu = index_of_gpu(word);
-      on.device = gpu ? Device::cuda : Device::cpu;
-      on.device_index = gpu.value_or(0);
-      replicas.push_back(Model::load(query, on));
-    }
+    const std::optional<int> gpu = index_of_gpu(word);
+    on.device = gpu ? Device::cuda : Device::cpu;
+    on.device_index = gpu.value_or(0);
+    if (gpu) on.threads = shared;
+    replicas.push_back(Model::load(query, on));
   }
   return replicas;
 }
