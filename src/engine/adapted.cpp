@@ -183,7 +183,7 @@ void AdaptedJobs::cut(Adapted& job, const Series& s, std::size_t kept, bool scal
     }
     job.series.groups = job.groups;
   }
-  if (s.future_exogenous.empty()) return;
+  if (s.exogenous == 0 || s.future_exogenous.empty()) return;
   const std::size_t horizon = s.future_exogenous.size() / s.exogenous;
   job.future.clear();
   job.future_mask.clear();

@@ -212,12 +212,15 @@ void ForecastWriter::put_steps(const AskedLevels& levels, const StatisticsTarget
   const float* below = nullptr;  // the row before
   for (std::size_t i = 0; i < levels.wide.size(); ++i) {
     const bool middle = i == levels.median_at;
-    float* const row = (middle && extra ? to.median : to.quantiles + level++ * to.level) + cell;
+    const bool apart = middle && extra;
+    float* row = apart ? to.median : to.quantiles;
+    if (row == nullptr) continue;  // never: levels that were not asked for are not in `wide`
+    row += cell + (apart ? 0 : level++ * to.level);
     put(2 + i, row);
     for (std::size_t t = 0; exact && below != nullptr && t < count; ++t) {
       row[t] = row[t] < below[t] ? below[t] : row[t];
     }
-    if (middle && !extra) std::copy_n(row, count, to.median + cell);
+    if (middle && !extra && to.median != nullptr) std::copy_n(row, count, to.median + cell);
     below = row;
   }
 }

@@ -69,6 +69,7 @@ void Toto1Program::describe_context(const MicroBatch& batch, std::int32_t first_
     b.context = s.tokens;
     take_request(batch.items[i], b);
     const std::int32_t newest_at = last_blocks_[i].ids;
+    auto newest_to = last_ids_.begin() + newest_at;
     Block& last = last_blocks_[i];
     last = b;
     last.row = b.lane;
@@ -81,7 +82,7 @@ void Toto1Program::describe_context(const MicroBatch& batch, std::int32_t first_
       to = std::fill_n(to, labels_, from[0]);
       to = std::copy_n(from, s.tokens, to);
       to = std::fill_n(to, generated, newest);
-      last_ids_[static_cast<std::size_t>(newest_at + v)] = newest;
+      *newest_to++ = newest;
     }
   });
   const auto blocks = static_cast<std::int32_t>(context_blocks_.size());
