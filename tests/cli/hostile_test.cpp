@@ -227,7 +227,9 @@ TEST_F(Hostile, WithoutThreadsToBeHadTheLimitIsNamed) {
   const std::string line =
       toto("forecast in.csv --threads 8 --plan-cache never --output /dev/null" + with_model());
   ASSERT_EQ(shell(as + line).status, 0);
-  expect_failure(shell("ulimit -u 1; exec " + as + line), 70, "no_threads");
+  // The search for leaks at the end of a sanitized program wants a thread of its own.
+  const std::string no_search = "export ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\"; ";
+  expect_failure(shell(no_search + "ulimit -u 1; exec " + as + line), 70, "no_threads");
 }
 
 TEST_F(Hostile, AMarkdownReportCarriesNoHtml) {
