@@ -131,13 +131,13 @@ std::int64_t Engine::chunk_rows(const Limits& limits) const {
 std::size_t Engine::chunk_size(std::size_t first, std::int64_t most_rows, const Limits& limits) {
   MicroBatch common;
   common.cached = generation_.cached;
-  const std::int32_t most = backend_.statistics_limits().samples;  // as in on_host()
+  const bool first_on_host = on_host(items_[first]);
   std::int64_t rows = 0;
   std::size_t count = 0;
   for (std::size_t i = first; i < items_.size(); ++i) {
     rows += program_->prefill_rows(items_[i], common);
     // Statistics are formed on the host or by the backend: the same for all of a micro-batch.
-    const bool other = (items_[i].trajectories > most) != (items_[first].trajectories > most);
+    const bool other = on_host(items_[i]) != first_on_host;
     if (count > 0 && (rows > most_rows || other)) break;
     ++count;
   }
