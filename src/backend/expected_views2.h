@@ -38,6 +38,13 @@ inline void linear_silu(ElementType type, const Matrix& w, const ConstView& x, c
   expect("linear_silu: y", y, type, x.rows.count, w.out);
 }
 
+/// linear_values(), linear_wanted()
+inline void linear_heads(ElementType type, const Matrix& w, const HeadShape& shape,
+                         const ConstView& x, const ConstView& y) {
+  expect("linear before attention: x", x, type, 0, w.in);
+  expect("linear before attention: y", y, type, x.rows.count, shape.row());
+}
+
 inline void rms_norm(Types types, const ConstView& x, const ConstView& y) {
   expect("rms_norm: x", x, types.element, 0, x.width);
   expected::operands("rms_norm: y", y, types.element, types.narrow, x.rows.count, x.width);

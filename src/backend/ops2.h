@@ -79,6 +79,8 @@ struct Call {
   [[nodiscard]] Rows all_rows() const {
     return live == nullptr ? Rows(rows) : Rows(rows, &live->rows, 1);
   }
+  /// Of a call on the host: whether each slice has one variate.
+  [[nodiscard]] bool of_one_variate() const { return lanes == count; }
 };
 
 /// What the requests of a batch consist of. A lane is one variate of one request; the patches of a
@@ -221,6 +223,18 @@ class Ops2 {
                                          const View& /*y*/, Epilogue /*epilogue*/) const {
     return false;
   }
+  /// Whether this backend has the two below. They take the place of linear() before attention, and
+  /// leave out queries and keys that nobody reads: in their place there may be anything afterwards.
+  [[nodiscard]] virtual bool skips_unread() const { return false; }
+  /// Values alone, for variate attention where no slice has a second variate: x [rows][w.in],
+  /// y [rows][w.out].
+  virtual void linear_values(const Matrix& /*w*/, const HeadShape& /*shape*/,
+                             const ConstView& /*x*/, const View& /*y*/) const {}
+  /// Keys and values of the tokens of `all`, queries of those of `wanted`, for time attention:
+  /// x [rows of all][w.in], y [rows of all][w.out]; scratch [rows of wanted][w.in + H*qk].
+  virtual void linear_wanted(const Call& /*all*/, const Call& /*wanted*/, const Matrix& /*w*/,
+                             const HeadShape& /*shape*/, const ConstView& /*x*/,
+                             const View& /*scratch*/, const View& /*y*/) const {}
   /// Norms queries and keys, rotates the first half of each head (Rotary tables: [positions][qk/4],
   /// no factor without xPos), and attends causally from the tokens of `wanted` over the keys of
   /// calls before and of this one; logits are q.k. The slices of `wanted` are those of `all` with

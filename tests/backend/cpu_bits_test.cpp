@@ -3,9 +3,12 @@
 // wherever the row lies.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/ops2.h"
 #include "support/differential.h"
 #include "support/host_views.h"
 
@@ -109,6 +112,105 @@ TEST_P(CpuBits, FirstOutputsAreThoseOfTheWholeMatrix) {
       const auto n = static_cast<std::size_t>(out);
       ASSERT_TRUE(same_bits(some.data() + row * n, all.data() + row * kOut, n)) << out;
     }
+  }
+}
+
+// Sums that few rows form piece by piece, and rows that are copied since they lie 2 KiB apart.
+TEST_P(CpuBits, LongSumsDoNotFeelTheNumberOfRows) {
+  constexpr std::int32_t kOut = 2 * 70;
+  constexpr std::int32_t kAll = 40;
+  for (const std::int32_t in : {1537, 2500, 4096}) {
+    Dice dice(19);
+    const Rows x = dice.values(std::size_t{kAll} * static_cast<std::size_t>(in), 1.0F);
+    for (const Epilogue use : {Epilogue::store, Epilogue::residual, Epilogue::gated}) {
+      for (const int threads : {1, 2}) {
+        const auto be = make(threads);
+        const Linear linear = make_linear(*be, use, kOut, in);
+        const auto width = static_cast<std::size_t>(linear.width);
+        Rows expected;  // row by row
+        for (std::int32_t row = 0; row < kAll; ++row) {
+          const Rows one = run(*be, linear, x, row, 1);
+          expected.insert(expected.end(), one.begin(), one.end());
+        }
+        for (const std::int32_t count : {2, 5, 9, 10, 18, 27, 36, 37, 40}) {
+          const Rows some = run(*be, linear, x, kAll - count, count);
+          ASSERT_TRUE(same_bits(some.data(),
+                                expected.data() + static_cast<std::size_t>(kAll - count) * width,
+                                some.size()))
+              << count << " rows of " << in << ", " << threads << " threads";
+        }
+      }
+    }
+  }
+}
+
+// What attention reads has the bits of the whole product.
+TEST_P(CpuBits, QueriesKeysAndValuesThatAreReadAreThoseOfTheWholeProduct) {
+  HeadShape shape;
+  shape.heads = 4;
+  shape.groups = 2;
+  shape.qk = 20;
+  shape.v = 28;
+  constexpr std::int32_t kIn = 40;
+  constexpr std::int32_t kTokens[] = {9, 30, 4};
+  constexpr std::int32_t kWanted[] = {2, 3, 4};
+  std::vector<CallSlice> slices[2];
+  Call all, wanted;
+  for (std::int32_t i = 0; i < 3; ++i) {
+    CallSlice s;
+    s.variates = i + 1;
+    s.patch = 7;
+    s.tokens = kTokens[i];
+    s.row = all.rows;
+    slices[0].push_back(s);
+    all.rows += s.rows();
+    s.patch += kTokens[i] - kWanted[i];
+    s.tokens = kWanted[i];
+    s.row = wanted.rows;
+    slices[1].push_back(s);
+    wanted.rows += s.rows();
+    all.lanes = wanted.lanes += s.variates;
+  }
+  all.slices = slices[0].data();
+  wanted.slices = slices[1].data();
+  all.count = wanted.count = 3;
+  Dice dice(23);
+  const Rows x = dice.values(static_cast<std::size_t>(all.rows) * kIn, 1.0F);
+  const auto row_size = static_cast<std::size_t>(shape.row());
+  const auto queries = static_cast<std::size_t>(shape.heads * shape.qk);
+  const std::size_t values = queries + static_cast<std::size_t>(shape.groups * shape.qk);
+  for (const int threads : kThreads) {
+    const auto be = make(threads);
+    ASSERT_TRUE(be->ops2()->skips_unread());
+    const Linear linear = make_linear(*be, Epilogue::store, shape.row(), kIn);
+    const Rows expected = run(*be, linear, x, 0, all.rows);
+    constexpr float kOther = 77.0F;  // what is not asked for may be anything
+    Rows some(expected.size(), kOther);
+    be->ops2()->linear_values(linear.matrix, shape, in_rows(x, kIn), in_rows(some, shape.row()));
+    for (std::size_t at = 0; at < some.size(); at += row_size) {
+      ASSERT_TRUE(
+          same_bits(some.data() + at + values, expected.data() + at + values, row_size - values));
+    }
+    EXPECT_EQ(some[0], kOther);  // and is not computed
+    Rows scratch(static_cast<std::size_t>(wanted.rows) * (kIn + queries));
+    std::fill(some.begin(), some.end(), kOther);
+    be->ops2()->linear_wanted(all, wanted, linear.matrix, shape, in_rows(x, kIn),
+                              in_rows(scratch, kIn + shape.heads * shape.qk),
+                              in_rows(some, shape.row()));
+    for (std::size_t at = 0; at < some.size(); at += row_size) {
+      ASSERT_TRUE(same_bits(some.data() + at + queries, expected.data() + at + queries,
+                            row_size - queries));
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      const CallSlice& s = all.slices[i];
+      for (std::int32_t v = 0; v < s.variates; ++v) {
+        for (std::int32_t t = s.tokens - kWanted[i]; t < s.tokens; ++t) {
+          const std::size_t at = static_cast<std::size_t>(s.row + v * s.tokens + t) * row_size;
+          ASSERT_TRUE(same_bits(some.data() + at, expected.data() + at, queries));
+        }
+      }
+    }
+    EXPECT_EQ(some[0], kOther);
   }
 }
 

@@ -90,6 +90,8 @@ Matrix CpuBackend::pack(const TileFormat& format, const float* weights, std::int
   matrices_.push_back(std::make_unique<PackedMatrix>(pack_matrix(
       weights, out, in, bias, use == Epilogue::gated, format, products_.columns, arena_, team_)));
   const PackedMatrix& packed = *matrices_.back();
+  // Models upload weights in the order in which they read them; where not, a prefetch is wasted.
+  if (matrices_.size() > 1) matrices_[matrices_.size() - 2]->following = &packed;
   return {&packed, out, in};
 }
 

@@ -61,6 +61,12 @@ void split_tokens(ThreadTeam& team, const Call& call, std::int64_t cost, const V
   });
 }
 
+/// The row of a token of a slice in the same slice of another call, which has that token too.
+std::int64_t row_in(const CallSlice& other, const CallSlice& s, std::int32_t variate,
+                    std::int32_t token) {
+  return other.row + std::int64_t{variate} * other.tokens + token + s.patch - other.patch;
+}
+
 /// visit(slice, variate) for every lane.
 template <typename Visit>
 void split_lanes(ThreadTeam& team, const Call& call, std::int64_t patch, const Visit& visit) {
@@ -249,6 +255,51 @@ void CpuOps2::rms_norm(const ConstView& x, const View& y, double epsilon) const 
         });
 }
 
+/// The outputs from `first` on.
+void CpuOps2::linear_from(std::int32_t first, const Matrix& w, const ConstView& x,
+                          const View& y) const {
+  Product product{&products_,      static_cast<const PackedMatrix*>(w.weights),
+                  w.out,           typed<float>(x),
+                  typed<float>(y), x.rows.count,
+                  Epilogue::store};
+  product.first = first;
+  multiply(product, team_, scratch_);
+}
+
+void CpuOps2::linear_values(const Matrix& w, const HeadShape& shape, const ConstView& x,
+                            const View& y) const {
+  const OperationSpan span(Operation::linear);
+  expected2::linear_heads(ElementType::f32, w, shape, x, y);
+  linear_from((shape.heads + shape.groups) * shape.qk, w, x, y);
+}
+
+void CpuOps2::linear_wanted(const Call& all, const Call& wanted, const Matrix& w,
+                            const HeadShape& shape, const ConstView& x, const View& scratch,
+                            const View& y) const {
+  const std::int32_t width = shape.heads * shape.qk;
+  const View rows = scratch.shaped(wanted.all_rows(), w.in);
+  {
+    const OperationSpan span(Operation::linear);
+    expected2::linear_heads(ElementType::f32, w, shape, x, y);
+    expect("linear before attention: scratch", scratch, ElementType::f32, wanted.rows,
+           w.in + width);
+    linear_from(width, w, x, y);
+  }
+  gather(all, wanted, x, rows);
+  const OperationSpan span(Operation::linear);
+  float* const queries = typed<float>(scratch) + std::int64_t{wanted.rows} * w.in;
+  multiply({&products_, static_cast<const PackedMatrix*>(w.weights), width, typed<float>(rows),
+            queries, wanted.rows, Epilogue::store},
+           team_, scratch_);
+  float* const to = typed<float>(y);
+  const CallSlice* first = wanted.slices;
+  split_tokens(team_, wanted, cycles_of_copy(width),
+               [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
+                 std::copy_n(queries + row * width, width,
+                             to + row_in(all.slices[&s - first], s, v, t) * w.out);
+               });
+}
+
 /// Norms queries and keys in place.
 void CpuOps2::norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm,
                          float* qkv) const {
@@ -361,7 +412,7 @@ void CpuOps2::variate_attention(const Call& call, const SeriesArrays& a, const H
   expected2::variate_attention(kTypes, call, shape, norm, qkv, out);
   float* const rows = typed<float>(qkv);
   float* const attended = typed<float>(out);
-  norm_heads(call.rows, shape, norm, rows);
+  if (!call.of_one_variate()) norm_heads(call.rows, shape, norm, rows);
   const std::int64_t heads = shape.heads / shape.groups;  // of a group
   const auto tasks = [&](const CallSlice& s) { return std::int64_t{s.tokens} * shape.heads; };
   const std::int64_t count = count_items(call, tasks);
@@ -404,9 +455,7 @@ void CpuOps2::gather(const Call& all, const Call& wanted, const ConstView& x, co
   const CallSlice* first = wanted.slices;
   split_tokens(team_, wanted, cycles_of_copy(dim),
                [&](const CallSlice& s, std::int32_t v, std::int32_t t, std::int64_t row) {
-                 const CallSlice& source = all.slices[&s - first];
-                 const std::int64_t from =
-                     source.row + std::int64_t{v} * source.tokens + t + s.patch - source.patch;
+                 const std::int64_t from = row_in(all.slices[&s - first], s, v, t);
                  std::copy_n(rows + from * dim, dim, to + row * dim);
                });
 }

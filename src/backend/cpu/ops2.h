@@ -38,6 +38,11 @@ class CpuOps2 final : public Ops2 {
 
   void linear_silu(const Matrix& w, const ConstView& x, const View& y) const override;
   void rms_norm(const ConstView& x, const View& y, double epsilon) const override;
+  [[nodiscard]] bool skips_unread() const override { return true; }
+  void linear_values(const Matrix& w, const HeadShape& shape, const ConstView& x,
+                     const View& y) const override;
+  void linear_wanted(const Call& all, const Call& wanted, const Matrix& w, const HeadShape& shape,
+                     const ConstView& x, const View& scratch, const View& y) const override;
   void time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
                       const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
                       const View& qkv, const KvCache& kv, bool keep,
@@ -48,6 +53,7 @@ class CpuOps2 final : public Ops2 {
               const View& y) const override;
 
  private:
+  void linear_from(std::int32_t first, const Matrix& w, const ConstView& x, const View& y) const;
   void norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm, float* qkv) const;
   void take_scores(const CallSlice& s, std::int32_t patch, std::int32_t variate, std::int32_t token,
                    const float* knots, const KnotOutputs& to) const;

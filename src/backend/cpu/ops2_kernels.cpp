@@ -249,7 +249,15 @@ void time(const HeadGroupTask& task, AttentionScratch& s) {
   for (std::size_t q = 0; q < task.count; ++q) finish(softmax[q], s.out[q], task.v);
 }
 
+/// What one variate alone attends to is its value, whatever its query and key are: in the bits of
+/// the sums of several, which start at 0.
 void variates(const TokenVariatesTask& task) {
+  if (task.variates == 1) {
+    for_each_vector(task.v, [&](std::size_t, const auto& load, const auto& put) {
+      put(hn::Add(load(task.value), hn::Zero(Floats())), task.out);
+    });
+    return;
+  }
   const auto id = [&](std::int32_t v) -> std::int64_t {
     const auto at = static_cast<std::size_t>(v);
     const bool hidden = task.hidden != nullptr && task.hidden[at * task.hidden_stride] != 0;

@@ -41,10 +41,14 @@ struct PackedMatrix : PackedWeights {
   std::size_t last_bytes = 0;       // of such a panel
   const std::byte* panels = nullptr;
   const float* bias = nullptr;
+  const PackedMatrix* following = nullptr;  // read after this one, as far as is known
 
   [[nodiscard]] int panels_per_unit() const { return gated ? 2 : 1; }
   [[nodiscard]] int vectors_of(std::int64_t unit) const {
     return unit + 1 < units ? kTileVectors : last_vectors;
+  }
+  [[nodiscard]] const std::byte* unit(std::int64_t unit) const {
+    return panels + static_cast<std::size_t>(unit * panels_per_unit()) * panel_bytes;
   }
   [[nodiscard]] std::size_t bytes_of(std::int64_t unit) const {
     return unit + 1 < units ? panel_bytes : last_bytes;

@@ -30,7 +30,8 @@ struct Product {
   float* y;        // [rows][out]
   std::int32_t rows;
   Epilogue epilogue;
-  bool silu = false;  // of what Epilogue::store leaves
+  bool silu = false;       // of what Epilogue::store leaves
+  std::int32_t first = 0;  // output: those of its panel before it are computed too, no others
 };
 
 void multiply(const Product& product, ThreadTeam& team, const ScratchSet& scratch);

@@ -19,18 +19,14 @@ namespace {
 
 constexpr int kLanes = 16;
 
+/// Adds the products of R rows and V vectors of columns to their sums.
 template <int R, int V>
-TOTO_AVX512_BF16 void tile(const void* a, std::size_t a_stride, const void* weights,
-                           std::size_t steps, const Ahead& fetch, float* out) {
+TOTO_AVX512_BF16 inline __attribute__((always_inline)) void multiply(
+    const void* a, std::size_t a_stride, const void* weights, std::size_t steps, const Ahead& fetch,
+    __m512 (&sum)[R][V]) {
   const auto* panel = static_cast<const std::byte*>(weights);
   const auto* rows = static_cast<const std::byte*>(a);
   const std::byte* ahead = fetch.from;
-  __m512 sum[R][V];
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 3
-    for (int c = 0; c < V; ++c) sum[r][c] = _mm512_setzero_ps();
-  }
   for (std::size_t k = 0; k < steps; ++k) {
     __m512bh b[V];
 #pragma GCC unroll 3
@@ -40,7 +36,7 @@ TOTO_AVX512_BF16 void tile(const void* a, std::size_t a_stride, const void* weig
     }
     panel += V * 64;
     ahead += fetch.pace;
-#pragma GCC unroll 8
+#pragma GCC unroll 9
     for (int r = 0; r < R; ++r) {
       int pair;
       std::memcpy(&pair, rows + static_cast<std::size_t>(r) * a_stride + 4 * k, sizeof pair);
@@ -49,10 +45,56 @@ TOTO_AVX512_BF16 void tile(const void* a, std::size_t a_stride, const void* weig
       for (int c = 0; c < V; ++c) sum[r][c] = _mm512_dpbf16_ps(sum[r][c], x, b[c]);
     }
   }
-#pragma GCC unroll 8
+}
+
+template <int R, int V>
+TOTO_AVX512_BF16 inline __attribute__((always_inline)) void clear(__m512 (&sum)[R][V]) {
+#pragma GCC unroll 9
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 3
+    for (int c = 0; c < V; ++c) sum[r][c] = _mm512_setzero_ps();
+  }
+}
+
+/// With `More` it goes on from the sums that `out` holds.
+template <int R, int V, bool More>
+TOTO_AVX512_BF16 void tile(const void* a, std::size_t a_stride, const void* weights,
+                           std::size_t steps, const Ahead& fetch, float* out) {
+  __m512 sum[R][V];
+  if constexpr (More) {
+#pragma GCC unroll 9
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 3
+      for (int c = 0; c < V; ++c) {
+        sum[r][c] = _mm512_load_ps(out + r * kMaxTileColumns + c * kLanes);
+      }
+    }
+  } else {
+    clear(sum);
+  }
+  multiply<R, V>(a, a_stride, weights, steps, fetch, sum);
+#pragma GCC unroll 9
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 3
     for (int c = 0; c < V; ++c) _mm512_store_ps(out + r * kMaxTileColumns + c * kLanes, sum[r][c]);
+  }
+}
+
+template <int R, int V, bool Add>
+TOTO_AVX512_BF16 void placed_tile(const void* a, std::size_t a_stride, const void* weights,
+                                  std::size_t steps, const Ahead& fetch, const TilePlace& place) {
+  __m512 sum[R][V];
+  clear(sum);
+  multiply<R, V>(a, a_stride, weights, steps, fetch, sum);
+#pragma GCC unroll 9
+  for (int r = 0; r < R; ++r) {
+    float* const y = place.y + static_cast<std::size_t>(r) * place.stride;
+#pragma GCC unroll 3
+    for (int c = 0; c < V; ++c) {
+      __m512 v = _mm512_add_ps(sum[r][c], _mm512_load_ps(place.bias + c * kLanes));
+      if constexpr (Add) v = _mm512_add_ps(_mm512_loadu_ps(y + c * kLanes), v);
+      _mm512_storeu_ps(y + c * kLanes, v);
+    }
   }
 }
 
@@ -74,16 +116,20 @@ TOTO_AVX512_BF16 float multiply_add(std::size_t steps) {
   return total;
 }
 
-template <int V>
+constexpr int kTileRows = 9;
+
+template <int V, int R = kTileRows>
 constexpr void put_tiles(TileFormat& f) {
-  constexpr TileFunction tiles[] = {tile<1, V>, tile<2, V>, tile<3, V>, tile<4, V>,
-                                    tile<5, V>, tile<6, V>, tile<7, V>, tile<8, V>};
-  std::copy(std::begin(tiles), std::end(tiles), f.tile[V - 1] + 1);
+  f.tile[V - 1][R] = tile<R, V, false>;
+  f.more[V - 1][R] = tile<R, V, true>;
+  f.store[V - 1][R] = placed_tile<R, V, false>;
+  f.add[V - 1][R] = placed_tile<R, V, true>;
+  if constexpr (R > 1) put_tiles<V, R - 1>(f);
 }
 
 constexpr TileFormat bf16_pair_format() {
   TileFormat f{};
-  f.rows = 8;
+  f.rows = kTileRows;
   put_tiles<1>(f);
   put_tiles<2>(f);
   put_tiles<3>(f);

@@ -15,8 +15,8 @@ using cpu::ProductKernels;
 using cpu::TileOutput;
 
 // Accumulators plus one row of the panel plus the broadcast input fill the register file: 32
-// registers hold 8 x 3 + 3 + 1, 16 hold 4 x 3 + 3 + 1.
-constexpr int kTileRows = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 8 : 4;
+// registers hold 9 x 3 + 3 + 1, 16 hold 4 x 3 + 3 + 1.
+constexpr int kTileRows = HWY_TARGET == HWY_AVX3 ? 9 : HWY_TARGET == HWY_NEON ? 8 : 4;
 constexpr std::size_t kColumns = cpu::kTileVectors * kLanes;
 
 HWY_INLINE Vec load_weights(const float* b) { return hn::Load(Floats(), b); }
@@ -32,22 +32,16 @@ HWY_INLINE Vec load_weights(const std::int8_t* b) {
   return hn::ConvertTo(Floats(), hn::PromoteTo(whole, hn::LoadU(narrow, b)));
 }
 
-/// V vectors of columns.
+/// Adds the products of R rows and V vectors of columns to their sums.
 template <typename Weight, int R, int V>
-void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t steps,
-          const cpu::Ahead& fetch, float* out) {
+HWY_INLINE void multiply(const void* a, std::size_t a_stride, const void* weights,
+                         std::size_t steps, const cpu::Ahead& fetch, Vec (&sum)[R][V]) {
   constexpr bool kScaled = sizeof(Weight) == 1;
   const Floats d;
   const auto* b = static_cast<const Weight*>(weights);
   const auto* rows = static_cast<const float*>(a);
   const std::size_t stride = a_stride / sizeof(float);
   const std::byte* ahead = fetch.from;
-  Vec sum[R][V];
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 3
-    for (int c = 0; c < V; ++c) sum[r][c] = hn::Zero(d);
-  }
   for (std::size_t k = 0; k < steps; ++k) {
     Vec w[V];
 #pragma GCC unroll 3
@@ -57,7 +51,7 @@ void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t 
     }
     b += V * kLanes;
     ahead += fetch.pace;
-#pragma GCC unroll 8
+#pragma GCC unroll 9
     for (int r = 0; r < R; ++r) {
       const Vec x = hn::Set(d, rows[static_cast<std::size_t>(r) * stride + k]);
 #pragma GCC unroll 3
@@ -70,17 +64,64 @@ void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t 
 #pragma GCC unroll 3
     for (int c = 0; c < V; ++c) {
       const Vec scale = hn::Load(d, scales + static_cast<std::size_t>(c) * kLanes);
-#pragma GCC unroll 8
+#pragma GCC unroll 9
       for (int r = 0; r < R; ++r) sum[r][c] = hn::Mul(sum[r][c], scale);
     }
   }
-#pragma GCC unroll 8
+}
+
+template <int R, int V>
+HWY_INLINE void clear(Vec (&sum)[R][V]) {
+#pragma GCC unroll 9
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 3
+    for (int c = 0; c < V; ++c) sum[r][c] = hn::Zero(Floats());
+  }
+}
+
+/// Of V vectors of columns; with `More` it goes on from the sums that `out` holds.
+template <typename Weight, int R, int V, bool More>
+void tile(const void* a, std::size_t a_stride, const void* weights, std::size_t steps,
+          const cpu::Ahead& fetch, float* out) {
+  const Floats d;
+  const auto at = [&](int r, int c) {
+    return out + static_cast<std::size_t>(r) * kColumns + static_cast<std::size_t>(c) * kLanes;
+  };
+  Vec sum[R][V];
+  if constexpr (More) {
+#pragma GCC unroll 9
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 3
+      for (int c = 0; c < V; ++c) sum[r][c] = hn::Load(d, at(r, c));
+    }
+  } else {
+    clear(sum);
+  }
+  multiply<Weight, R, V>(a, a_stride, weights, steps, fetch, sum);
+#pragma GCC unroll 9
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 3
+    for (int c = 0; c < V; ++c) hn::Store(sum[r][c], d, at(r, c));
+  }
+}
+
+/// The arithmetic of store() and add() below.
+template <typename Weight, int R, int V, bool Add>
+void placed_tile(const void* a, std::size_t a_stride, const void* weights, std::size_t steps,
+                 const cpu::Ahead& fetch, const cpu::TilePlace& place) {
+  const Floats d;
+  Vec sum[R][V];
+  clear(sum);
+  multiply<Weight, R, V>(a, a_stride, weights, steps, fetch, sum);
+#pragma GCC unroll 9
+  for (int r = 0; r < R; ++r) {
+    float* const y = place.y + static_cast<std::size_t>(r) * place.stride;
+#pragma GCC unroll 3
     for (int c = 0; c < V; ++c) {
-      hn::Store(
-          sum[r][c], d,
-          out + static_cast<std::size_t>(r) * kColumns + static_cast<std::size_t>(c) * kLanes);
+      const std::size_t at = static_cast<std::size_t>(c) * kLanes;
+      Vec v = hn::Add(sum[r][c], hn::Load(d, place.bias + at));
+      if constexpr (Add) v = hn::Add(hn::LoadU(d, y + at), v);
+      hn::StoreU(v, d, y + at);
     }
   }
 }
@@ -144,19 +185,13 @@ void round_row(const float* x, std::size_t n, void* to) {
   });
 }
 
-template <typename Weight, int V>
+template <typename Weight, int V, int R = kTileRows>
 constexpr void put_tiles(cpu::TileFormat& f) {
-  auto& of = f.tile[V - 1];
-  of[1] = tile<Weight, 1, V>;
-  of[2] = tile<Weight, 2, V>;
-  of[3] = tile<Weight, 3, V>;
-  of[4] = tile<Weight, 4, V>;
-  if constexpr (kTileRows == 8) {
-    of[5] = tile<Weight, 5, V>;
-    of[6] = tile<Weight, 6, V>;
-    of[7] = tile<Weight, 7, V>;
-    of[8] = tile<Weight, 8, V>;
-  }
+  f.tile[V - 1][R] = tile<Weight, R, V, false>;
+  if constexpr (sizeof(Weight) > 1) f.more[V - 1][R] = tile<Weight, R, V, true>;  // scaled once
+  f.store[V - 1][R] = placed_tile<Weight, R, V, false>;
+  f.add[V - 1][R] = placed_tile<Weight, R, V, true>;
+  if constexpr (R > 1) put_tiles<Weight, V, R - 1>(f);
 }
 
 template <typename Weight>

@@ -39,6 +39,16 @@ constexpr std::size_t scales_at(std::size_t steps, std::size_t columns) {
 using TileFunction = void (*)(const void* a, std::size_t a_stride, const void* b, std::size_t steps,
                               const Ahead& ahead, float* tile);
 
+/// The same, and at once y = tile + bias (`add`: y += tile + bias), where all columns exist: the
+/// sums go from registers to their place. `stride` of y in elements.
+struct TilePlace {
+  float* y;
+  std::size_t stride;
+  const float* bias;
+};
+using PlacedTileFunction = void (*)(const void* a, std::size_t a_stride, const void* b,
+                                    std::size_t steps, const Ahead& ahead, const TilePlace& place);
+
 /// What becomes of a tile.
 struct TileOutput {
   float* y;            // row 0, first column of the tile
@@ -57,6 +67,10 @@ struct TileFormat {
   // By the panel's vectors of columns, less one, and by number of rows, from 1 on. Where narrower
   // ones are missing, all panels have full width.
   TileFunction tile[kTileVectors][kMaxTileRows + 1];
+  // Null where the format has none. `more` goes on from the sums that are in the tile.
+  TileFunction more[kTileVectors][kMaxTileRows + 1];
+  PlacedTileFunction store[kTileVectors][kMaxTileRows + 1];
+  PlacedTileFunction add[kTileVectors][kMaxTileRows + 1];
   std::size_t weight_bytes;  // of one weight
   std::size_t input_bytes;   // of one prepared input element; 0: used as it is
   int step;                  // weights of one column that are neighbours: 1 or 2
@@ -85,7 +99,7 @@ struct ProductKernels {
 const ProductKernels& product_kernels(Isa isa);
 
 #if defined(__x86_64__)
-/// Pairs of bfloat16 products accumulated in hardware: 8 x 48 tiles for AVX-512 BF16.
+/// Pairs of bfloat16 products accumulated in hardware: 9 x 48 tiles for AVX-512 BF16.
 extern const TileFormat kBf16PairFormat;
 /// The same weights in the tile registers of AMX: 32 x 48 tiles.
 extern const TileFormat kAmxFormat;

@@ -66,8 +66,8 @@ HWY_INLINE void for_each_vector(std::size_t n, const Body& body) {
 
 HWY_INLINE float sum_of(Vec v) { return hn::GetLane(hn::SumOfLanes(Floats(), v)); }
 
-/// e^x / 2^n, about 1, for a whole n.
-HWY_INLINE Vec exp_fraction(Vec x, Vec n) {
+/// e^x / 2^n - 1, of about 1, for a whole n.
+HWY_INLINE Vec exp_fraction_less_1(Vec x, Vec n) {
   const Floats d;
   // x - n ln 2, with ln 2 in two parts, the first of which times n is exact.
   Vec r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x);
@@ -78,7 +78,12 @@ HWY_INLINE Vec exp_fraction(Vec x, Vec n) {
   p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2F));
   p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1F));
   p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1F));
-  return hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0F));
+  return hn::MulAdd(p, hn::Mul(r, r), r);
+}
+
+/// e^x / 2^n, about 1, for a whole n.
+HWY_INLINE Vec exp_fraction(Vec x, Vec n) {
+  return hn::Add(exp_fraction_less_1(x, n), hn::Set(Floats(), 1.0F));
 }
 
 /// 2^n for a whole n, -126 to 127.
@@ -205,21 +210,17 @@ HWY_INLINE Vec softplus(Vec x) {
   return hn::Add(positive, log1p_unit(exp_negative(hn::Neg(hn::Abs(x)))));
 }
 
-/// x / (1 + e^-x), written so that nothing overflows. What the product and the sum round off is put
-/// right at the end: the exponential's error remains.
+/// x / (1 + e^-x) within 2 ulp; below ln(2^-126) it is 0, and NaN stays NaN. Of e^-x = 2^n (1 + f)
+/// only f is rounded before the sum (1 + 2^n f) + 2^n, in the order that loses least.
 HWY_INLINE Vec silu(Vec x) {
   const Floats d;
-  const Vec one = hn::Set(d, 1.0F);
-  const Vec e = exp_negative(hn::Neg(hn::Abs(x)));
-  const Vec factor = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one);
-  const Vec numerator = hn::Mul(x, factor);
-  const Vec denominator = hn::Add(one, e);
-  const Vec inverse = hn::Div(one, denominator);
-  const Vec y = hn::Mul(numerator, inverse);
-  Vec rest = hn::NegMulAdd(y, denominator, numerator);
-  rest = hn::Add(rest, hn::MulSub(x, factor, numerator));
-  rest = hn::NegMulAdd(y, hn::Sub(e, hn::Sub(denominator, one)), rest);
-  return hn::MulAdd(rest, inverse, y);
+  const Vec least = hn::Set(d, -87.33654F);
+  const Vec t = hn::Max(hn::Min(hn::Neg(x), hn::Set(d, 87.33654F)), least);
+  const Vec n = hn::Round(hn::Mul(t, hn::Set(d, 1.44269504F)));
+  const Vec power = power_of_two(n);
+  const Vec fraction = exp_fraction_less_1(t, n);
+  const Vec denominator = hn::Add(hn::MulAdd(fraction, power, hn::Set(d, 1.0F)), power);
+  return hn::IfThenElse(hn::Lt(x, least), hn::Zero(d), hn::Div(x, denominator));
 }
 
 }  // namespace toto::HWY_NAMESPACE

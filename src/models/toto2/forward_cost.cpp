@@ -26,7 +26,15 @@ Cost forward_cost(const Toto2& net, const CallWork& all, const CallWork& wanted)
   }
   const CallWork* call = net.trim() && last_time_layer < 0 ? &wanted : &all;
   for (std::int32_t i = 0; i < c.num_layers; ++i) {
-    product(call->rows, shape.row(), width, weight_size);
+    const bool skips = net.ops().skips_unread();
+    if (skips && c.is_variate_layer(i) && call->variate_pairs == call->rows) {
+      product(call->rows, shape.groups * shape.v, width, weight_size);
+    } else if (skips && net.trim() && i == last_time_layer && 2 * wanted.rows <= all.rows) {
+      product(all.rows, shape.row() - shape.heads * shape.qk, width, weight_size);
+      product(wanted.rows, shape.heads * shape.qk, width, weight_size);
+    } else {
+      product(call->rows, shape.row(), width, weight_size);
+    }
     if (net.trim() && i == last_time_layer) call = &wanted;
     const double pairs = c.is_variate_layer(i) ? call->variate_pairs : call->time_pairs;
     cost.operations += 2 * pairs * shape.heads * (shape.qk + shape.v);

@@ -94,6 +94,25 @@ void Toto2::norm_linear(const ConstView& hidden, double epsilon, const View& scr
   backend_->linear(w, normed, y, epilogue);
 }
 
+/// Queries, keys and values that attention in a layer reads.
+void Toto2::before_attention(const toto2::Layer& layer, const CallPart& part, bool last,
+                             const ConstView& hidden, const Toto2Activations& own,
+                             const View& qkv) const {
+  const HeadShape shape = heads();
+  const bool values = layer.variate && part.all.of_one_variate();
+  const std::int32_t width = layer.qkv.in + shape.heads * shape.qk;  // of scratch
+  const bool queries = last && 2 * part.wanted.rows <= part.all.rows && width <= 2 * inner();
+  if (!ops_->skips_unread() || !(values || queries)) {
+    return norm_linear(hidden, layer.epsilon1, own.normed, layer.qkv, qkv, Epilogue::store);
+  }
+  const View normed =
+      own.normed.as(backend_->operand_type(layer.qkv), hidden.rows, config_.d_model);
+  ops_->rms_norm(hidden, normed, layer.epsilon1);
+  if (values) return ops_->linear_values(layer.qkv, shape, normed, qkv);
+  ops_->linear_wanted(part.all, part.wanted, layer.qkv, shape, normed,
+                      own.inner.shaped(part.wanted.all_rows(), width), qkv);
+}
+
 /// What follows attention in a layer.
 void Toto2::feed_forward(const toto2::Layer& layer, const ConstView& attended, const View& hidden,
                          const Toto2Activations& own) const {
@@ -152,7 +171,7 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
       const Rows rows = part.all.all_rows();
       const View x = hidden.from(part.first, rows);
       const View qkv = mine.qkv.shaped(rows, shape.row());
-      norm_linear(x, layer.epsilon1, mine.normed, layer.qkv, qkv, Epilogue::store);
+      before_attention(layer, part, last, x, mine, qkv);
       if (last) {
         ops_->time_attention(part.all, part.wanted, arrays, shape, layer.norm, rotary, qkv, own_kv,
                              keep,

@@ -112,6 +112,9 @@ class Toto2 final : public Network {
                     const View& y) const;
   void norm_linear(const ConstView& hidden, double epsilon, const View& scratch, const Matrix& w,
                    const View& y, Epilogue epilogue) const;
+  void before_attention(const toto2::Layer& layer, const CallPart& part, bool last,
+                        const ConstView& hidden, const Toto2Activations& own,
+                        const View& qkv) const;
   void feed_forward(const toto2::Layer& layer, const ConstView& attended, const View& hidden,
                     const Toto2Activations& own) const;
 
