@@ -133,7 +133,7 @@ def several(args, own, source, one, found):
     steady = [[run["steady_series_per_second"] or 0.0 for run in runs] for runs in (alone, together)]
     alone, together = ([run["series_per_second"] for run in runs] for runs in (alone, together))
     shards, shards_same = sharded(args, own, source, out, found, one)
-    own.device = found[0]
+    own.device, own.threads = found[0], None
     return {
         "count": len(found), "one": alone, "all": together, "times": statistics.median(together) / statistics.median(alone),
         "steady_one": steady[0], "steady_all": steady[1], "same_bytes": same, "a_process_each": shards, "a_process_each_times": shards / statistics.median(alone),
@@ -153,6 +153,7 @@ done = toto_cpp.forecast_dataset(source, out, options.pop("h"), level=[80], **op
 def sharded(args, own, source, out, found, one):
     shutil.rmtree(out, ignore_errors=True)
     programs = []
+    own.threads = max(1, len(os.sched_getaffinity(0)) // len(found))  # each its share of the host
     for i, device in enumerate(found):
         own.device = device
         options = {**whole_options(own), "shard": f"{i}/{len(found)}"}

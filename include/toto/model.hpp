@@ -36,6 +36,11 @@ struct ModelInfo {
   std::string scaler;           ///< "causal_patch", "causal_step" or "global"
   std::string head;             ///< "mixture", "student_t" or "quantiles"
   std::int32_t components = 0;  ///< of the mixture, or the number of quantiles
+  /// Levels between which its quantiles are known. What lies beyond them, Tails says.
+  double lowest_level = 0, highest_level = 1;
+  [[nodiscard]] bool knows(double level) const {
+    return level >= lowest_level && level <= highest_level;
+  }
   bool variate_labels = false;
   /// How many steps before its own time the network takes a known covariate: patch_size (Toto 1.0)
   /// or 0. Whoever fills in Series::future_exogenous shifts it by so many.

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
-#include <tuple>
+#include <vector>
 
 #include "data/value_offset.h"
 #include "server/compress.h"
@@ -31,15 +31,38 @@ constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
     "blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// A central interval and its ends, as levels of quantiles.
+struct Band {
+  double level = 0, lower = 0, upper = 0;
+};
+
 /// A table, and of each series what was held out of it.
 struct Table {
   data::Dataset data;
+  std::vector<Band> bands;
   std::vector<std::vector<float>> actual;  // [variates of targets][horizon], holdout alone
   std::size_t horizon = 0, left_out = 0;
   std::uint64_t seed = 0;
   bool holdout = false, example = false, synthetic = false;
   std::string model, version;
 };
+
+/// 50, 80 and 95 %, without those whose ends the model does not know.
+std::vector<Band> known_bands(const ModelInfo& model) {
+  std::vector<Band> bands = {{0.5, 0.25, 0.75}, {0.8, 0.1, 0.9}, {0.95, 0.025, 0.975}};
+  std::erase_if(bands, [&](const Band& band) {
+    return !model.knows(band.lower) || !model.knows(band.upper);
+  });
+  return bands;
+}
+
+/// Of the bands and the median, sorted.
+std::vector<double> levels_of(const std::vector<Band>& bands) {
+  std::vector<double> levels = {0.5};
+  for (const Band& band : bands) levels.insert(levels.end(), {band.lower, band.upper});
+  std::ranges::sort(levels);
+  return levels;
+}
 
 /// The body, or the example where it is empty.
 data::Dataset read_table(const HttpRequest& request, const Query& query, std::size_t context,
@@ -132,8 +155,7 @@ plot::Panel panel_of(const Table& table, std::size_t i, std::size_t variate, con
   const auto mask = series.mask.begin() + static_cast<std::ptrdiff_t>(variate * series.steps);
   panel.observed.assign(mask, mask + static_cast<std::ptrdiff_t>(series.steps));
   panel.median = level_row(f, 0.5, variate, offset);
-  for (const auto& [level, lower, upper] :
-       {std::tuple(0.5, 0.25, 0.75), {0.8, 0.1, 0.9}, {0.95, 0.025, 0.975}}) {
+  for (const auto& [level, lower, upper] : table.bands) {
     panel.bands.push_back(
         {level, level_row(f, lower, variate, offset), level_row(f, upper, variate, offset)});
   }
@@ -345,6 +367,7 @@ ParsedCall parse_table(const HttpRequest& request, const ServedModel& model, con
   table->model = model.name;
   table->version = TOTO_VERSION;
   table->synthetic = model.info.synthetic;
+  table->bands = known_bands(model.info);
   table->data = read_table(request, parameters,
                            limits.context + (table->holdout ? table->horizon : 0), max_text);
   std::vector<data::TimeSeries>& series = table->data.series;
@@ -355,6 +378,7 @@ ParsedCall parse_table(const HttpRequest& request, const ServedModel& model, con
   if (table->holdout) hold_out(*table);
   require_series(table->data);
   ParsedCall parsed;
+  const std::vector<double> levels = levels_of(table->bands);
   for (const data::TimeSeries& one : series) {
     (void)data::future_times(one, table->horizon);  // says now what has no dates
     SeriesInput input;
@@ -366,7 +390,7 @@ ParsedCall parse_table(const HttpRequest& request, const ServedModel& model, con
     input.mask = one.mask;
     input.options.horizon = table->horizon;
     input.options.seed = table->seed;
-    input.options.levels = {0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975};
+    input.options.levels = levels;
     input.options.select = {.mean = true, .median = true, .std = false};
     parsed.call.inputs.push_back(std::move(input));
   }

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace toto::test {
@@ -85,6 +86,27 @@ TEST_F(Words, TableAndPlotShowTheLevelsAskedFor) {
   for (const char* band : {"50 % interval", "80 % interval", "95 % interval"}) {
     EXPECT_THAT(usual, HasSubstr(band));
   }
+}
+
+TEST_F(Words, PlotsShowNoBandThatTheModelDoesNotKnow) {
+  // Of Toto 2.0, which says nothing of levels beyond 0.1 and 0.9.
+  write("in.csv", two_columns());
+  const std::vector<std::string> deciles = {
+      "forecast",  "in.csv", "--model", data_path("golden/toto2-tiny-uni"),
+      "--horizon", "5",      "--plot",  "a.svg"};
+  const Result plain = run(deciles);
+  ASSERT_EQ(plain.status, 0) << plain.err;
+  EXPECT_THAT(plain.err, Not(HasSubstr("levels beyond")));
+  EXPECT_THAT(read_file(path("a.svg")), HasSubstr("80 % interval"));
+  EXPECT_THAT(read_file(path("a.svg")), Not(HasSubstr("95 % interval")));
+  std::vector<std::string> more = deciles;
+  more.insert(more.end(), {"--tails", "exponential"});
+  EXPECT_THAT(run(more).err, HasSubstr("exponential tails, an assumption"));
+  EXPECT_THAT(read_file(path("a.svg")), HasSubstr("95 % interval"));
+  more = deciles;
+  more.insert(more.end(), {"--level", "95"});  // asked for: it is shown, with a warning
+  EXPECT_THAT(run(more).err, HasSubstr("levels beyond give these"));
+  EXPECT_THAT(read_file(path("a.svg")), HasSubstr("95 % interval"));
 }
 
 TEST_F(Words, LevelsThatAreNone) {

@@ -282,6 +282,26 @@ TEST_F(AppTest, ATableIsLimitedOnceItIsUnpacked) {
   }
 }
 
+TEST_F(AppTest, ThePageShowsNoBandThatTheModelDoesNotKnow) {
+  std::string table = "ds,y\n";
+  for (int i = 0; i < 100; ++i) table += fmt::format("{},{}\n", 1900 + i, i % 7);
+  const json wide = json::parse(ask(request("POST", "/ui/forecast", table)).body);
+  EXPECT_THAT(wide["svg"].get<std::string>(), HasSubstr("95 % interval"));
+  EXPECT_THAT(wide["csv"].get<std::string>(), HasSubstr("q0.975"));
+  const Model model = Model::load({.model = test::golden("toto2-tiny-uni")});
+  models_.put(std::make_shared<ServedModel>(
+      ServedModel{"two", model.info(), model.loaded(), Service(model), model}));
+  HttpRequest two = request("POST", "/ui/forecast", table);
+  two.query = "model=two";
+  const HttpResponse response = ask(two);
+  ASSERT_EQ(response.status, 200) << response.body;
+  const json deciles = json::parse(response.body);
+  EXPECT_EQ(deciles["model"], "two");
+  EXPECT_THAT(deciles["svg"].get<std::string>(), HasSubstr("80 % interval"));
+  EXPECT_THAT(deciles["svg"].get<std::string>(), Not(HasSubstr("95 % interval")));
+  EXPECT_THAT(deciles["csv"].get<std::string>(), Not(HasSubstr("q0.975")));
+}
+
 TEST_F(AppTest, AnAnswerTooLargeIsRefusedBeforeItIsComputed) {
   json body = forecast(7, 10'000);
   body["options"]["num_samples"] = 1000;
