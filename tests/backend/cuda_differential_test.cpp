@@ -96,8 +96,13 @@ TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
   if (!why.empty()) GTEST_SKIP() << why;
   for (const CudaWeights weights : {CudaWeights::f32, CudaWeights::tf32, CudaWeights::bf16}) {
     const auto backend = make_cuda_backend({weights, 1});
-    for (const auto& [out, in] :
-         {std::pair{768, 768}, {768, 3072}, {6144, 768}, {160, 96}, {160, 64}, {160, 200}}) {
+    for (const auto& [out, in] : {std::pair{768, 768},
+                                  {768, 3072},
+                                  {6144, 768},
+                                  {272, 1752},
+                                  {160, 96},
+                                  {160, 64},
+                                  {160, 200}}) {
       for (const Epilogue use : {Epilogue::store, Epilogue::residual, Epilogue::gated}) {
         differential::Dice dice(static_cast<std::uint64_t>(out + in));
         const auto w =

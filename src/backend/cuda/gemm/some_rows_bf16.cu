@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in bfloat16 with up to 32 rows, of any width: the weights are streamed once. A thread
-// block has 16 or 32 outputs. A warp has eight rows of one slice of k; those of a slice share its
-// weights, which they ask for before they even know that the inputs are there. One warp more finds
-// what sums are multiplied with, and asks for what is added to them. Inputs are bfloat16, or
-// float32 rows that are normed on the way (row_squares.cuh). Every output is summed as product.h
-// says. There is one kernel for all numbers of rows, and little is unrolled: a layer runs through
-// several kernels, and instructions that are not near come at some nine cycles each.
+// block has 16, 32 or 48 outputs. A warp has eight rows of one slice of k; those of a slice share
+// its weights, which they ask for before they even know that the inputs are there. One warp more
+// finds what sums are multiplied with, and asks for what is added to them. Where outputs are few
+// and slices many, the blocks of a cluster share the slices, and each finishes some of the rows.
+// Inputs are bfloat16, or float32 rows that are normed on the way (row_squares.cuh). Every output
+// is summed as product.h says. There is one kernel for all numbers of rows, and little is unrolled:
+// a layer runs through several kernels, and instructions that are not near come at some nine cycles
+// each.
 #include <algorithm>
 
 #include "backend/cuda/gemm/mma.cuh"
@@ -18,6 +20,8 @@ namespace {
 constexpr int kPitch = kSliceBf16 + 8;  // eight rows lie in different banks
 constexpr int kMaxWarps = 26;
 constexpr int kRowsOfTile = 8;
+constexpr int kMostSplit = 4;                     // blocks of a cluster
+constexpr int kSlicesToSplit = 8;                 // fewer are faster in one block
 constexpr int kPieces = kSliceBf16 / kPitchBf16;  // of 128 bytes, in a slice of a row
 static_assert(kPieces * kPitchBf16 == kSliceBf16 && kPitchBf16 == 64);
 
@@ -33,6 +37,8 @@ struct Some {
   bool silu, norm;
   float epsilon;
   int slices;
+  int split;          // blocks of a cluster, which share the slices; a power of two
+  int own;            // slices of a block, at most
   int tiles;          // of eight rows
   int at_once;        // slices
   int part_of_65536;  // 65536 / tiles, rounded up: divides the numbers of warps without a division
@@ -43,7 +49,7 @@ template <int Outputs>
 struct Memory {
   __nv_bfloat16* ws;  // [at_once][Outputs][kPitch]
   __nv_bfloat16* xs;  // [at_once][rows][kPitch]
-  float* part;        // [slices][rows][Outputs]
+  float* part;        // [slices][rows / split][Outputs] of rows rank, rank + split, ...
   float* before;      // [rows][Outputs] what a residual is added to
   float* squares;     // [slices][rows]
   float* by;          // [rows]
@@ -54,16 +60,19 @@ struct Memory {
     ws = static_cast<__nv_bfloat16*>(shared);
     xs = ws + a.at_once * Outputs * kPitch;
     part = reinterpret_cast<float*>(xs + a.at_once * rows * kPitch);
-    before = part + a.slices * rows * Outputs;
+    before = part + a.slices * (rows / a.split) * Outputs;
     squares = before + rows * Outputs;
-    by = squares + a.slices * rows;
+    by = squares + a.own * rows;
     bias = by + rows;
   }
   static std::size_t bytes(const Some& a) {
     const auto rows = static_cast<std::size_t>(a.tiles) * kRowsOfTile;
     const auto slices = static_cast<std::size_t>(a.slices);
+    const std::size_t own_rows = rows / static_cast<std::size_t>(a.split);
     return static_cast<std::size_t>(a.at_once) * (Outputs + rows) * kPitch * 2 +
-           ((slices + 1) * rows * Outputs + (slices + 1) * rows + Outputs) * sizeof(float);
+           ((slices * own_rows + rows) * Outputs + (static_cast<std::size_t>(a.own) + 1) * rows +
+            Outputs) *
+               sizeof(float);
   }
 };
 
@@ -100,11 +109,30 @@ __device__ void multiply_pair(float (&sum)[Parts][4], std::uint32_t w, std::uint
   }
 }
 
+/// Stores into the shared memory of block `rank` of the cluster, at the place of `own` here.
+__device__ void store_at(std::uint32_t own, int rank, float v) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+      "st.shared::cluster.f32 [there], %2;\n}" ::"r"(own),
+      "r"(rank), "f"(v)
+      : "memory");
+#endif
+}
+__device__ void arrive_in_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+__device__ void await_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
 template <int Parts>
 __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
   constexpr int kOutputs = Parts * 16;
-  constexpr int kShift = Parts == 1 ? 4 : 5;
-  static_assert(1 << kShift == kOutputs);
   extern __shared__ float4 shared[];
   const Memory<kOutputs> m(shared, a);
   const int thread = static_cast<int>(threadIdx.x);
@@ -116,14 +144,19 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
   const int tile = warp - group * a.tiles;
   __nv_bfloat16* const ws = m.ws + group * kOutputs * kPitch;
   __nv_bfloat16* const xs = m.xs + (group * most + tile * kRowsOfTile) * kPitch;
-  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) * kOutputs;
+  const int rank = static_cast<int>(blockIdx.x) & (a.split - 1);
+  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) / a.split * kOutputs;
+  const int first_slice = rank * a.slices / a.split;
+  const int own_slices = (rank + 1) * a.slices / a.split - first_slice;
+  const int own_rows = most / a.split;
   const bool adds = a.epilogue == Epilogue::residual && a.out % 4 == 0;
 
+  if (a.split > 1) arrive_in_cluster();  // it is there, and so is its memory
   std::int32_t rows = 0;
 #pragma unroll 1
-  for (int s0 = 0; s0 < a.slices; s0 += a.at_once) {
-    const int s = s0 + group;
-    const bool works = !helps && s < a.slices;
+  for (int s0 = 0; s0 < own_slices; s0 += a.at_once) {
+    const int s = first_slice + s0 + group;
+    const bool works = !helps && s0 + group < own_slices;
     if (s0 > 0) __syncthreads();  // the slices before have been multiplied
     if (works) {
       bring(ws, kOutputs, tile, a.tiles, a.w, [&](int o, int k) {
@@ -181,6 +214,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
     }
     commit_copies();
     wait_copies<0>();
+    if (a.split > 1 && s0 == 0) await_cluster();
     __syncthreads();
 
     if (works) {
@@ -195,44 +229,61 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
 #pragma unroll 1
         for (int k = 0; k < end; k += 32) multiply_pair(sum, w + k * 2, x + k * 2);
       }
-      float* const to =
-          m.part + (s * most + tile * kRowsOfTile + lane % 4 * 2) * kOutputs + lane / 4;
+      const int row = tile * kRowsOfTile + lane % 4 * 2;
+      float* const to = m.part + (s * own_rows + row / a.split) * kOutputs + lane / 4;
+      if (a.split == 1) {
 #pragma unroll
-      for (int p = 0; p < Parts; ++p) {
-        to[p * 16] = sum[p][0];
-        to[p * 16 + kOutputs] = sum[p][1];
-        to[p * 16 + 8] = sum[p][2];
-        to[p * 16 + kOutputs + 8] = sum[p][3];
+        for (int p = 0; p < Parts; ++p) {
+          to[p * 16] = sum[p][0];
+          to[p * 16 + kOutputs] = sum[p][1];
+          to[p * 16 + 8] = sum[p][2];
+          to[p * 16 + kOutputs + 8] = sum[p][3];
+        }
+      } else {
+        const std::uint32_t there = shared_address(to);
+        const int owner = row & (a.split - 1);
+#pragma unroll
+        for (int p = 0; p < Parts; ++p) {
+          store_at(there + p * 64, owner, sum[p][0]);
+          store_at(there + p * 64, owner + 1, sum[p][1]);
+          store_at(there + p * 64 + 32, owner, sum[p][2]);
+          store_at(there + p * 64 + 32, owner + 1, sum[p][3]);
+        }
       }
-    } else if (helps && a.norm && s0 + a.at_once >= a.slices && lane < most) {
+    } else if (helps && a.norm && s0 + a.at_once >= own_slices && lane < most) {
       float all = 0;
 #pragma unroll 4
       for (int i = 0; i < a.slices; ++i) all += m.squares[i * most + lane];
       m.by[lane] = inverse_root(all, a.in, a.epsilon);
     }
   }
-  __syncthreads();
+  if (a.split > 1) {
+    arrive_in_cluster();
+    await_cluster();
+  } else {
+    __syncthreads();
+  }
 
   const bool gated = a.epilogue == Epilogue::gated;
-  const int shift = gated ? kShift - 1 : kShift;
-  const int width = 1 << shift;
+  const int width = gated ? kOutputs / 2 : kOutputs;
   const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
 #pragma unroll 1
-  for (int i = thread; i < most * width; i += static_cast<int>(blockDim.x)) {
-    const int r = i >> shift;
-    const int o = i & (width - 1);
+  for (int i = thread; i < own_rows * width; i += static_cast<int>(blockDim.x)) {
+    const int own_row = gated ? i / (kOutputs / 2) : i / kOutputs;
+    const int r = own_row * a.split + rank;
+    const int o = i - own_row * width;
     const std::int32_t column = out0 / (gated ? 2 : 1) + o;
     if (r >= rows || column >= columns) continue;
     const std::int64_t at = std::int64_t{r} * columns + column;
     const int first = gated ? o / 8 * 16 + o % 8 : o;  // gates and values lie in groups of eight
     const int second = gated ? first + 8 : first;
-    const float* const part = m.part + r * kOutputs;
+    const float* const part = m.part + own_row * kOutputs;
     float v = 0;
     float u = 0;
 #pragma unroll 4
     for (int s = 0; s < a.slices; ++s) {
-      v += part[s * most * kOutputs + first];
-      u += part[s * most * kOutputs + second];
+      v += part[s * own_rows * kOutputs + first];
+      u += part[s * own_rows * kOutputs + second];
     }
     v = __fmaf_rn(v, m.by[r], m.bias[first]);
     u = __fmaf_rn(u, m.by[r], m.bias[second]);
@@ -247,18 +298,31 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
   }
 }
 
+/// false where a block has not as much shared memory, or not for all slices if `at_once`.
 template <int Parts>
-bool run(Some a, const Stream& s) {
+bool run(Some a, const Stream& s, bool at_once = false) {
+  const unsigned blocks = ceil_div(a.stored, Parts * 16);
+  a.split = 1;
+  // Sums of a norm's squares would have to meet as well.
+  const auto may_split = [&](int n) {
+    return s.hopper && !a.norm && n <= kMostSplit && a.tiles > 1 && a.slices >= kSlicesToSplit &&
+           blocks * static_cast<unsigned>(n) <= static_cast<unsigned>(s.processors);
+  };
+  while (may_split(2 * a.split)) a.split *= 2;
+  a.own = (a.slices + a.split - 1) / a.split;
   a.part_of_65536 = (65536 + a.tiles - 1) / a.tiles;
-  a.at_once = std::min(a.slices, (kMaxWarps - 1) / a.tiles);
-  const int rounds = (a.slices + a.at_once - 1) / a.at_once;
-  a.at_once = (a.slices + rounds - 1) / rounds;
+  a.at_once = std::min(a.own, (kMaxWarps - 1) / a.tiles);
+  const int rounds = (a.own + a.at_once - 1) / a.at_once;
+  a.at_once = (a.own + rounds - 1) / rounds;
   const auto bytes = [&] { return Memory<Parts * 16>::bytes(a); };
   while (a.at_once > 1 && bytes() > static_cast<std::size_t>(s.shared_bytes)) --a.at_once;
   if (bytes() > static_cast<std::size_t>(s.shared_bytes)) return false;
+  if (at_once && a.at_once < a.slices) return false;
   allow_shared_memory<some_bf16<Parts>>(bytes());
   const auto warps = static_cast<unsigned>(a.at_once * a.tiles + 1);
-  launch(some_bf16<Parts>, dim3(ceil_div(a.stored, Parts * 16)), dim3(32 * warps), bytes(), s, a);
+  const dim3 grid(blocks * static_cast<unsigned>(a.split));
+  launch_clusters(some_bf16<Parts>, static_cast<unsigned>(a.split), grid, dim3(32 * warps), bytes(),
+                  s, a);
   return true;
 }
 
@@ -283,12 +347,17 @@ bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
                   a.norm,
                   a.epsilon,
                   (a.in + kSliceBf16 - 1) / kSliceBf16,
+                  1,
+                  0,
                   (a.rows.count + kRowsOfTile - 1) / kRowsOfTile,
                   0,
                   0};
   // Wide blocks where narrow ones would come in more than one wave: rows are read less often.
-  const bool wide = ceil_div(a.stored, 16) > static_cast<unsigned>(s.processors);
-  return (wide && run<2>(some, s)) || run<1>(some, s);
+  const auto waves = [&](int outputs) {
+    return ceil_div(a.stored, outputs) > static_cast<unsigned>(s.processors);
+  };
+  if (some.tiles > 1 && waves(32) && !waves(48) && run<3>(some, s, true)) return true;
+  return (waves(16) && run<2>(some, s)) || run<1>(some, s);
 }
 
 }  // namespace toto::cuda

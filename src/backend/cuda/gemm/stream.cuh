@@ -98,6 +98,20 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   launch_as(&overlap, s.overlap ? 1 : 0, kernel, grid, block, shared, s, arguments...);
 }
 
+/// The same in clusters of `size` blocks.
+template <typename... Parameters, typename... Arguments>
+void launch_clusters(void (*kernel)(Parameters...), unsigned size, dim3 grid, dim3 block,
+                     std::size_t shared, const Stream& s, Arguments... arguments) {
+  if (size == 1) return launch(kernel, grid, block, shared, s, arguments...);
+  cudaLaunchAttribute both[2] = {overlapping(), {}};
+  both[1].id = cudaLaunchAttributeClusterDimension;
+  both[1].val.clusterDim.x = size;
+  both[1].val.clusterDim.y = 1;
+  both[1].val.clusterDim.z = 1;
+  launch_as(s.overlap ? both : both + 1, s.overlap ? 2 : 1, kernel, grid, block, shared, s,
+            arguments...);
+}
+
 /// The same for a kernel whose blocks wait for each other: all of them run at once.
 template <typename... Parameters, typename... Arguments>
 void launch_together(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared,
