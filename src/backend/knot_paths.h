@@ -50,10 +50,24 @@ TOTO_HOST_DEVICE inline double knot_score(Knots knots, double x) {
   return z < -kMaxScore ? -kMaxScore : z > kMaxScore ? kMaxScore : z;
 }
 
+/// The last of the multiples of 2^-40 below 1, in their order, for which test() is false: false up
+/// to there, and for 0; by bisection.
+template <typename Test>
+TOTO_HOST_DEVICE double last_without(const Test& test) {
+  double low = 0, high = 1;
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    (test(middle) ? high : low) = middle;
+  }
+  return low;
+}
+
 /// The correlation of neighbours half a patch after the first, as its last two quarters lead there:
 /// where errors carry over by a factor, e' = a e + fresh, v = 1 / (1 - rho^2) is their variance and
-/// goes on as v' = 1 + a^2 v. `rho` is of the neighbours of the first patch.
-TOTO_HOST_DEVICE inline double rho_afterwards(const float* rho, std::int32_t patch) {
+/// goes on as v' = 1 + a^2 v. `rho` is of the neighbours of the first patch. `search` is
+/// last_without(), or another way to what it finds.
+template <typename Search>
+TOTO_HOST_DEVICE double rho_afterwards(const float* rho, std::int32_t patch, const Search& search) {
   const std::int32_t quarter = patch / 4;
   if (quarter < 2) return patch > 1 ? static_cast<double>(rho[patch - 2]) : 0;
   double rest[2] = {};  // sums of 1 - rho^2: of the last but one quarter, and of the last
@@ -66,12 +80,12 @@ TOTO_HOST_DEVICE inline double rho_afterwards(const float* rho, std::int32_t pat
     for (std::int32_t i = 0; i < steps; ++i) v = 1 + squared * v;
     return v;
   };
-  double low = 0, high = 1;  // of a^2
-  for (int i = 0; i < 40; ++i) {
-    const double middle = (low + high) / 2;
-    (after(from, middle, quarter) > to ? high : low) = middle;
-  }
-  return std::sqrt(1 - 1 / after(to, low, quarter / 2 + patch / 2));
+  // a^2
+  const double squared = search([&](double at) { return after(from, at, quarter) > to; });
+  return std::sqrt(1 - 1 / after(to, squared, quarter / 2 + patch / 2));
+}
+inline double rho_afterwards(const float* rho, std::int32_t patch) {
+  return rho_afterwards(rho, patch, [](const auto& test) { return last_without(test); });
 }
 
 /// What a correlation that was found is drawn towards, and as how many pairs that counts.

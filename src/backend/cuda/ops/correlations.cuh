@@ -25,7 +25,8 @@ __device__ void correlate(const double* scores, std::int32_t tokens, std::int32_
   }
   __syncthreads();
   double total = 0, count = 0;
-  for (int i = 0; i < kThreads; ++i) {
+  const std::int32_t with_some = patch - 1 < kThreads ? patch - 1 : kThreads;
+  for (std::int32_t i = 0; i < with_some; ++i) {
     total += all[i];
     count += weights[i];
   }

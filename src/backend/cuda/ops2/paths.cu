@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coherent paths of Toto 2.0: how the steps of a lane go together, and the normal scores of its
-// draws (backend/knot_paths.h).
+// Coherent paths of Toto 2.0: how the steps of a lane go together, the normal scores of its draws,
+// and the draws (backend/knot_paths.h). Normals are float32.
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/ops/correlations.cuh"
 #include "backend/cuda/ops2/calls.cuh"
@@ -11,10 +11,27 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr std::int32_t kAhead = 16;  // normals that are read before the first is needed
+constexpr int kScoreThreads = 512;
+constexpr int kChainWarps = 8;
+constexpr int kSegment = 8;  // steps that a warp draws and chains at a time
+constexpr int kRound = kChainWarps * kSegment;
+
+/// As paths::last_without(), by all of a warp: each lane tests one of 32 at a time.
+template <typename Test>
+__device__ double last_without_of_warp(const Test& test) {
+  double low = 0;
+  double width = 1;
+  for (int i = 0; i < 40 / 5; ++i) {
+    width /= 32;
+    const bool beyond = test(low + static_cast<double>(threadIdx.x % 32) * width);
+    const int found = __popc(~__ballot_sync(~0U, beyond));  // lane 0 has one that was found before
+    low += static_cast<double>(found > 0 ? found - 1 : 0) * width;
+  }
+  return low;
+}
 
 /// A thread block for each lane.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kScoreThreads)
     neighbours(const LiveCall* call, DeviceArrays a, const float* quantiles, double* scores,
                float* rho) {
   begin_kernel();
@@ -28,7 +45,7 @@ __global__ void __launch_bounds__(kThreads)
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
   double* const own = scores + row * a.patch;
   float* const to = rho + (std::int64_t{s.lane} + lane.variate) * a.patch;
-  for (std::int32_t cell = thread; cell < tokens * a.patch; cell += kThreads) {
+  for (std::int32_t cell = thread; cell < tokens * a.patch; cell += kScoreThreads) {
     double knots[kQuantiles];
     const std::int64_t at = (row + cell / a.patch) * kQuantiles * a.patch + cell % a.patch;
 #pragma unroll
@@ -39,55 +56,126 @@ __global__ void __launch_bounds__(kThreads)
     own[cell] = a.mask[first + cell] == 0 ? NAN : paths::knot_score(knots, x);
   }
   __syncthreads();
-  correlate<paths::Prior, kThreads>(own, tokens, a.patch, to);
+  correlate<paths::Prior, kScoreThreads>(own, tokens, a.patch, to);
   __syncthreads();
-  if (thread == 0) {
-    to[a.patch - 1] = paths::Prior::bounded(paths::rho_afterwards(to, a.patch));
+  if (thread >= 32) return;
+  const double afterwards = paths::rho_afterwards(
+      to, a.patch, [](const auto& test) { return last_without_of_warp(test); });
+  if (thread == 0) to[a.patch - 1] = paths::Prior::bounded(afterwards);
+}
+
+/// paths::knot_normal().
+__device__ float knot_normal(const CallSlice& s, std::int32_t variate, std::int32_t trajectory,
+                             std::int32_t step) {
+  const PhiloxWords words = draw_words(
+      s.seed, {s.key, static_cast<std::uint32_t>(variate), static_cast<std::uint32_t>(trajectory),
+               static_cast<std::uint32_t>(step)});
+  // The level is (n + 1/2) / 2^52, that from the other end the same of ~n.
+  const std::uint64_t n = std::uint64_t{words.x[1]} << 20 | words.x[3] >> 12;
+  const bool upper = words.x[1] >> 31 != 0;
+  const std::uint64_t nearer = upper ? (std::uint64_t{1} << 52) - 1 - n : n;
+  const float z = normcdfinvf(__fmaf_rn(__ull2float_rn(nearer), 0x1p-52F, 0x1p-53F));
+  return upper ? -z : z;
+}
+
+/// A warp has 32 trajectories of a lane and some of its steps, a thread block neighbouring ones: it
+/// draws their normals and chains them as if z of the step before were 0; then what that z adds.
+__global__ void __launch_bounds__(32 * kChainWarps)
+    chains(const LiveCall* call, std::int32_t patch, const float* rho, KnotOutputs to) {
+  begin_kernel();
+  const auto index = static_cast<std::int32_t>(blockIdx.x);
+  if (index >= call->lanes) return;
+  const LaneOfCall lane = lane_of_call(*call, index);
+  const CallSlice& s = lane.s;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int k = static_cast<int>(threadIdx.x) % 32;
+  const std::int32_t n = static_cast<std::int32_t>(blockIdx.y) * 32 + k;
+  if (static_cast<std::int32_t>(blockIdx.y) * 32 >= s.trajectories) return;
+  const std::int64_t at = std::int64_t{s.lane} + lane.variate;
+  const float* const own = rho + at * patch;
+  float* const out = to.kept + at * to.steps * to.trajectories + n;
+  __shared__ float ends[2][kChainWarps][32];  // z at the end of a segment that began with 0
+  __shared__ float factors[2][kChainWarps];   // of the z before the segment, in that at its end
+  float before = 0;                           // z before the round
+  int side = 0;
+  for (std::int32_t round = 0; round < s.horizon; round += kRound, side ^= 1) {
+    const std::int32_t first = round + warp * kSegment;
+    // A lane for each step.
+    const std::int32_t step = first + k;
+    const bool joined = step > 0 && k < kSegment && step < s.horizon;
+    const float of_step = joined ? own[step < patch ? step - 1 : patch - 1] : 0;
+    const float free = sqrtf((1 - of_step) * (1 + of_step));
+    float z[kSegment];
+    float factor[kSegment];
+#pragma unroll
+    for (int i = 0; i < kSegment; ++i) z[i] = knot_normal(s, lane.variate, n, first + i);
+#pragma unroll
+    for (int i = 0; i < kSegment; ++i) {
+      const float r = __shfl_sync(~0U, of_step, i);
+      z[i] *= __shfl_sync(~0U, free, i);
+      if (i > 0) z[i] = __fmaf_rn(r, z[i - 1], z[i]);
+      factor[i] = i > 0 ? factor[i - 1] * r : r;
+    }
+    ends[side][warp][k] = z[kSegment - 1];
+    if (k == 0) factors[side][warp] = factor[kSegment - 1];
+    __syncthreads();
+    float from = 0;  // z before the segment
+#pragma unroll
+    for (int i = 0; i < kChainWarps; ++i) {
+      if (i == warp) from = before;
+      before = __fmaf_rn(factors[side][i], before, ends[side][i][k]);
+    }
+#pragma unroll
+    for (int i = 0; i < kSegment; ++i) {
+      if (first + i >= s.horizon || n >= s.trajectories) break;
+      out[std::int64_t{first + i} * to.trajectories] = __fmaf_rn(factor[i], from, z[i]);
+    }
   }
 }
 
-/// A thread block for each lane and step: the normals of its trajectories.
-__global__ void normals(const LiveCall* call, KnotOutputs to) {
+/// paths::at_knot_score() of float32: from the nearer end, where a probability is exact. `knots` in
+/// memory that all threads see.
+__device__ float at_knot_score(const float* knots, float z, bool exponential_tails) {
+  if (isnan(z)) return z;
+  const bool upper = z >= 0;
+  const auto knot = [&](int i) {
+    return static_cast<double>(knots[upper ? kQuantiles - 1 - i : i]);
+  };
+  constexpr float kParts = kQuantiles + 1;
+  const float limited = fminf(fabsf(z), static_cast<float>(kMaxNormalScore));
+  const float at = normcdff(-limited) * kParts;  // 1 at the outermost knot
+  if (at < 1) {
+    const double outer = knot(0);
+    if (!exponential_tails) return static_cast<float>(outer);
+    return static_cast<float>(knot_tail(outer, knot(1), static_cast<double>(at)));
+  }
+  const int i = min(static_cast<int>(at) - 1, kQuantiles / 2);
+  const double share = static_cast<double>(at) - (i + 1);
+  if (share == 0) return static_cast<float>(knot(i));
+  return static_cast<float>(knot(i) * (1 - share) + knot(i + 1) * share);
+}
+
+/// A thread block for each lane and step: scores become draws, in place.
+__global__ void __launch_bounds__(kThreads)
+    draws(const LiveCall* call, std::int32_t patch, const float* quantiles, KnotOutputs to) {
   begin_kernel();
   const auto index = static_cast<std::int32_t>(std::int64_t{blockIdx.x} / to.steps);
   const auto step = static_cast<std::int32_t>(std::int64_t{blockIdx.x} % to.steps);
   if (index >= call->lanes) return;
   const LaneOfCall lane = lane_of_call(*call, index);
   const CallSlice& s = lane.s;
-  if (step >= s.horizon) return;
+  const std::int32_t token = s.context + step / patch - 1 - s.patch;
+  if (step >= s.horizon || token < 0 || token >= s.tokens) return;
+  const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens + token;
+  __shared__ float knots[kQuantiles];
+  if (threadIdx.x < kQuantiles) {
+    knots[threadIdx.x] = quantiles[(row * kQuantiles + threadIdx.x) * patch + step % patch];
+  }
+  __syncthreads();
   float* const out =
       to.kept + ((std::int64_t{s.lane} + lane.variate) * to.steps + step) * to.trajectories;
   for (auto n = static_cast<std::int32_t>(threadIdx.x); n < s.trajectories; n += kThreads) {
-    out[n] = static_cast<float>(paths::knot_normal(s, lane.variate, n, step));
-  }
-}
-
-/// A thread for each trajectory of a lane: normals become a chain, in place.
-__global__ void chains(const LiveCall* call, std::int32_t patch, const float* rho, KnotOutputs to) {
-  begin_kernel();
-  const auto index = static_cast<std::int32_t>(blockIdx.x);
-  const auto n = static_cast<std::int32_t>(blockIdx.y * kThreads + threadIdx.x);
-  if (index >= call->lanes) return;
-  const LaneOfCall lane = lane_of_call(*call, index);
-  const CallSlice& s = lane.s;
-  if (n >= s.trajectories) return;
-  const std::int64_t at = std::int64_t{s.lane} + lane.variate;
-  const float* const own = rho + at * patch;
-  float* out = to.kept + at * to.steps * to.trajectories + n;
-  double z = 0;
-  for (std::int32_t first = 0; first < s.horizon; first += kAhead) {
-    float fresh[kAhead];
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      if (first + i < s.horizon) fresh[i] = out[std::int64_t{i} * to.trajectories];
-    }
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i, out += to.trajectories) {
-      if (first + i >= s.horizon) break;
-      const paths::ChainStep one = paths::chain_step(own, patch, first + i);
-      z = one.rho * z + one.free * static_cast<double>(fresh[i]);
-      *out = static_cast<float>(z);
-    }
+    out[n] = at_knot_score(knots, out[n], s.exponential_tails);
   }
 }
 
@@ -95,17 +183,21 @@ __global__ void chains(const LiveCall* call, std::int32_t patch, const float* rh
 
 void knot_neighbours2(const Call& call, const SeriesArrays& a, const float* quantiles,
                       double* scores, float* rho, const Stream& s) {
-  launch(neighbours, dim3(static_cast<unsigned>(call.lanes)), dim3(kThreads), 0, s, call.live,
+  launch(neighbours, dim3(static_cast<unsigned>(call.lanes)), dim3(kScoreThreads), 0, s, call.live,
          DeviceArrays(a), quantiles, scores, rho);
 }
 
 void knot_chains2(const Call& call, std::int32_t patch, const float* rho, const KnotOutputs& to,
                   const Stream& s) {
+  launch(chains, dim3(static_cast<unsigned>(call.lanes), ceil_div(to.trajectories, 32)),
+         dim3(32 * kChainWarps), 0, s, call.live, patch, rho, to);
+}
+
+void knot_path_draws2(const Call& call, std::int32_t patch, const float* quantiles,
+                      const KnotOutputs& to, const Stream& s) {
   const auto lanes = static_cast<unsigned>(call.lanes);
-  launch(normals, dim3(lanes * static_cast<unsigned>(to.steps)), dim3(kThreads), 0, s, call.live,
-         to);
-  launch(chains, dim3(lanes, ceil_div(to.trajectories, kThreads)), dim3(kThreads), 0, s, call.live,
-         patch, rho, to);
+  launch(draws, dim3(lanes * static_cast<unsigned>(to.steps)), dim3(kThreads), 0, s, call.live,
+         patch, quantiles, to);
 }
 
 }  // namespace toto::cuda

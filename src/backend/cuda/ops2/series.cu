@@ -370,7 +370,9 @@ void knot_results2(const Call& call, const SeriesArrays& a, const float* quantil
     launch(knot_statistics, rows_grid(call), dim3(kRowThreads), 0, s, call.live, DeviceArrays(a),
            quantiles, to);
   }
-  if (to.kept != nullptr) {
+  if (to.kept != nullptr && to.coherent && !to.mean) {
+    knot_path_draws2(call, a.patch, quantiles, to, s);
+  } else if (to.kept != nullptr) {
     const dim3 grid(static_cast<unsigned>(call.rows), static_cast<unsigned>(a.patch));
     launch(knot_draws, grid, dim3(128), 0, s, call.live, DeviceArrays(a), quantiles, to);
   }
