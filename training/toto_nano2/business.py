@@ -72,6 +72,39 @@ def compounding(draw, n, t):
     return torch.exp(log.clamp(-7, 7)) * (1 + season).clamp(min=0.02) * torch.exp(noise)
 
 
+def steady(draw, n, t):
+    """Growth by a rate that holds, times an exact season, with little noise: nothing to learn but the
+    rate and the season, and both must be carried on. A few slow down, evenly, towards a limit."""
+    rate = draw.log_uniform(n, 0.002, 0.03) * torch.where(draw.chance(n, 0.12), -1.0, 1.0)
+    rate = rate.clamp(-7 / t, 7 / t)
+    slower = draw.log_uniform(n, 0.5, 8) / t
+    damped = (1 - torch.exp(-slower * draw.steps(t))) / slower
+    log = rate * torch.where(draw.chance(n, 0.2), damped, draw.steps(t).expand(n, t))
+    season = calendar(draw, n, t) * draw.log_uniform(n, 0.02, 0.4) * draw.chance(n, 0.85)
+    noise = draw.normal(n, t) * draw.log_uniform(n, 0.002, 0.06)
+    return torch.exp(log) * (1 + season).clamp(min=0.05) * torch.exp(noise)
+
+
+KEPT = [4, 4, 4, 12, 12, 52, 52, 7]  # seasons of figures that offices publish
+
+
+def evolving(draw, n, t):
+    """Level, slope and season each wander by a little of their own, under noise: what quarters and
+    weeks look like. One season for all rows of a call."""
+    usable = [m for m in KEPT if m <= t / 3]
+    m = usable[int(draw.integers(1, 0, len(usable)))]
+    slope = draw.normal(n) * draw.log_uniform(n, 0.01, 1) * draw.chance(n, 0.8)
+    turns = (draw.normal(n, t) * draw.log_uniform(n, 0.001, 0.1)).cumsum(-1) * draw.chance(n, 0.5)
+    level = (slope + turns + white(draw, n, t) * draw.log_uniform(n, 0.03, 1)).cumsum(-1)
+    years = -(-t // m)
+    own = draw.normal(n, m)[:, None] * draw.log_uniform(n, 0.3, 10)[..., None]
+    moved = draw.normal(n, years * m).view(n, years, m).cumsum(1) * (draw.log_uniform(n, 0.01, 0.4) * draw.chance(n, 0.6))[..., None]
+    season = (own + moved).flatten(1)[:, :t] * draw.chance(n, 0.85)
+    y = level + season + white(draw, n, t) * draw.log_uniform(n, 0.05, 2)
+    log = torch.exp((unit(y) * draw.log_uniform(n, 0.05, 1)).clamp(-6, 6))
+    return torch.where(draw.chance(n, 0.5), log, y)
+
+
 def drifting(draw, n, t):
     """A walk whose drift is felt, from a tenth of a step's deviation to three of them; now and
     then it becomes another. Production, population, prices by the year."""

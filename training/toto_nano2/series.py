@@ -18,7 +18,8 @@ COMMON = {
     growth.integrated: 5, events.rare_demand: 4, events.dense_counts: 3, events.counters: 1.5,
     events.bounded: 3, events.telemetry: 3.5, events.jumps: 2.5, events.plain_walk: 3.5,
     events.flat_noise: 1, business.momentum: 4, business.drifting: 3, business.compounding: 3, business.arma: 2,
-    loads.loads: 5, loads.exact: 14, loads.carried: 5, loads.routine: 8, loads.normals: 2.5, quotes.multifractal: 1.5,
+    business.steady: 5, business.evolving: 6,
+    loads.loads: 5, loads.exact: 20, loads.carried: 5, loads.routine: 8, loads.normals: 2.5, quotes.multifractal: 1.5,
     calendars.days: 9, calendars.meters: 9,
 }  # fmt: skip
 RECURSIVE = {growth.smoothing: 14}  # slow for long series: a step at a time
@@ -28,7 +29,7 @@ BRIEF = {  # up to a few hundred steps: what companies and offices count
     growth.growing: 7, growth.lines: 9, growth.integrated: 5, growth.stepping: 3, growth.outliers: 2,
     curves.curve: 14, cycles.noisy: 4, cycles.clean: 3, events.rare_demand: 3, events.dense_counts: 3,
     events.bounded: 2, events.jumps: 1.5, events.plain_walk: 5, events.flat_noise: 1.5,
-    calendars.days: 6, business.drifting: 14,
+    calendars.days: 6, business.drifting: 14, business.steady: 12, business.evolving: 16,
 }  # fmt: skip
 SURPRISES = 0.4  # of the brief ones change in some way that nothing foretold
 PRICES = 0.02  # as an exchange reports them: nothing clipped, rounded or lost
