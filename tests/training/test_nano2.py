@@ -206,6 +206,38 @@ def test_drifts_go_on():
     assert (first.sign() == second.sign()).float().mean() > 0.75
 
 
+def test_steady_growth_is_carried_on():
+    """A line and a season in logarithms, fitted to the first part, hold for the rest; the noise of a
+    row, at most 0.06, is all that is left."""
+    t, known = 128, 104
+    y = business.steady(Draw(torch.Generator().manual_seed(4)), 300, t)
+    assert (y > 0).all()
+    step = torch.arange(t, dtype=torch.float64)
+    best = torch.full((300,), math.inf, dtype=torch.float64)
+    for season in (1, 4, 5, 6, 7, 12, 24):
+        x = torch.cat((step[:, None] / t, torch.nn.functional.one_hot(step.long() % season, season).double()), -1)
+        fit = torch.linalg.lstsq(x[:known], y.log().double().mT[:known], driver="gelsd").solution
+        best = torch.minimum(best, (x @ fit - y.log().mT)[known:].abs().mean(0))
+    assert (best < 0.15).double().mean() > 0.7  # four of five keep their rate, some have a season of 52
+    gained = (y[:, -12:].mean(-1) / y[:, :12].mean(-1)).log()
+    assert 0.75 < (gained > 0).float().mean() < 0.95
+
+
+def test_seasons_evolve():
+    """Changes are like those of a season ago, not of a step before it, and not wholly."""
+    draw = Draw(torch.Generator().manual_seed(4))
+    seen = set()
+    for _ in range(12):
+        y = business.evolving(draw, 200, 240).diff(dim=-1)
+        y = (y - y.mean(-1, keepdim=True)) / y.std(-1, keepdim=True)
+        alike = {m: (y[:, m:] * y[:, :-m]).mean().item() for m in (4, 7, 12, 52)}
+        odd = {m: (y[:, m + 1 :] * y[:, : -m - 1]).mean().item() for m in (4, 7, 12, 52)}
+        found = max(alike, key=lambda m: alike[m] - odd[m])
+        assert 0.25 < alike[found] < 0.95
+        seen.add(found)
+    assert len(seen) >= 3
+
+
 def test_exact_cycles_repeat():
     """Some lag explains all but the noise."""
     y = loads.exact(Draw(torch.Generator().manual_seed(4)), 12, 1536)
