@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from toto_nano import baselines, evaluate, scores
 from toto_nano.evaluation_data import Series
-from toto_nano2 import classes, forecasts
+from toto_nano2 import classes, forecasts, probes
 
 
 def make(name, interval, n, seed=1):
@@ -68,3 +68,14 @@ def test_a_forecast_that_takes_too_long_is_given_up(tmp_path, monkeypatch):
     assert found[1] is None and np.array_equal(found[0], normal(windows[0])) and found[2] is not None
     monkeypatch.delitem(baselines.BASELINES, "slow")  # now only the cache knows
     assert forecasts.statistical(tmp_path, "x", "slow", windows)[1] is None
+
+
+def test_true_deciles_of_rare_demand_are_those_of_draws():
+    rng = np.random.default_rng(3)
+    for rate in (0.05, 0.15, 0.33):
+        drawn = (rng.random(400_000) < rate) * (1 + rng.poisson(3, 400_000))
+        found = probes.true_deciles(rate)
+        assert found.tolist() == np.quantile(drawn, np.arange(1, 10) / 10, method="inverted_cdf").tolist()
+    assert not probes.true_deciles(0.05).any() and probes.true_deciles(0.15)[-1] > 0
+    made = list(probes.rare(np.random.default_rng(probes.SEED)))
+    assert 0.4 < probes.rare_at_best(made) < 0.6

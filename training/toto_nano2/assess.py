@@ -92,7 +92,7 @@ def main():
     series = compare.series_of(args.set)
     parts = [f"# Evaluation on the set {args.set}\n", judged(args, series), on_short_histories(args, series)]
     if not args.no_probes:
-        parts += ["\n## Skill probes\n", probes.MARKS_TEXT, evaluate.markdown(probes.table_of(args))]
+        parts += ["\n## Skill probes\n", probes.marks_text(), evaluate.markdown(probes.table_of(args))]
     text = "\n".join(parts) + "\n"
     print(text)
     if args.report:
