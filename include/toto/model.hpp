@@ -38,8 +38,10 @@ struct ModelInfo {
   std::int32_t components = 0;  ///< of the mixture, or the number of quantiles
   /// Levels between which its quantiles are known. What lies beyond them, Tails says.
   double lowest_level = 0, highest_level = 1;
+  /// 1 - 0.9 is 0.1 here.
   [[nodiscard]] bool knows(double level) const {
-    return level >= lowest_level && level <= highest_level;
+    constexpr double kSame = 1e-7;
+    return level >= lowest_level - kSame && level <= highest_level + kSame;
   }
   bool variate_labels = false;
   /// How many steps before its own time the network takes a known covariate: patch_size (Toto 1.0)

@@ -49,15 +49,6 @@ std::vector<BandLevels> bands_of(std::span<const double> levels) {
   return bands;
 }
 
-std::vector<BandLevels> default_plot_bands(const ModelInfo& model, Tails tails) {
-  std::vector<BandLevels> bands = {{0.5, 0.25, 0.75}, {0.8, 0.1, 0.9}, {0.95, 0.025, 0.975}};
-  if (tails != Tails::clamp) return bands;
-  std::erase_if(bands, [&](const BandLevels& band) {
-    return !model.knows(band.lower) || !model.knows(band.upper);
-  });
-  return bands;
-}
-
 std::vector<BandLevels> default_table_bands() { return {{0.8, 0.1, 0.9}}; }
 
 void add_levels(std::span<const BandLevels> bands, std::vector<double>& levels) {

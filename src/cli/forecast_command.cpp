@@ -266,7 +266,9 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
     if (asked.empty() && request.own_levels) asked = bands_of(request.forecast.levels);
     return asked.empty() ? std::move(otherwise) : asked;
   };
-  const std::vector<BandLevels> drawn = bands(default_plot_bands(info, request.forecast.tails));
+  const bool known_alone = request.forecast.tails == Tails::clamp;
+  const std::vector<BandLevels> drawn =
+      bands(known_alone ? plot::default_bands(info) : plot::default_bands());
   std::vector<BandLevels> needed;
   // What was kept must not depend on whether somebody watched.
   if (picture.has_file() || table || !request.resume.empty()) needed = drawn;

@@ -117,18 +117,15 @@ void Forecaster::Impl::remember(double seconds) {
 
 /// Tells once what levels beyond the model's range give.
 void Forecaster::Impl::tell_levels(std::span<const double> levels, Tails tails) {
-  const LevelRange range = net.level_range();
-  constexpr double kSame = 1e-7;
-  const auto outside = [&](double level) {
-    return level < range.low - kSame || level > range.high + kSame;
-  };
+  const ModelInfo& info = model.info();
+  const auto outside = [&](double level) { return !info.knows(level); };
   if (told_levels || std::none_of(levels.begin(), levels.end(), outside)) return;
   told_levels = true;
-  log_warning(
-      asked.log, Topic::settings, "levels_out_of_range",
-      fmt::format(
-          "the model knows quantiles from {} to {}: levels beyond {}", range.low, range.high,
-          tails == Tails::clamp ? "give these" : "are of exponential tails, an assumption"));
+  log_warning(asked.log, Topic::settings, "levels_out_of_range",
+              fmt::format("the model knows quantiles from {} to {}: levels beyond {}",
+                          info.lowest_level, info.highest_level,
+                          tails == Tails::clamp ? "give these"
+                                                : "are of exponential tails, an assumption"));
 }
 
 void Forecaster::Impl::forecast(const Call& call) {

@@ -243,11 +243,6 @@ class Program {
   [[nodiscard]] virtual Cost take_cost() { return {}; }
 };
 
-/// Levels between which a model knows quantiles. What lies beyond them is for Tails to say.
-struct LevelRange {
-  double low = 0, high = 1;
-};
-
 /// A network with its weights on a backend: immutable once loaded.
 class Network {
  public:
@@ -259,7 +254,6 @@ class Network {
   [[nodiscard]] virtual std::int32_t exact_steps(std::int32_t horizon) const = 0;
   /// Components of the mixture of a step; 0: its distribution is no mixture.
   [[nodiscard]] virtual std::int32_t components() const { return 0; }
-  [[nodiscard]] virtual LevelRange level_range() const { return {}; }
   [[nodiscard]] virtual std::unique_ptr<Program> program() const = 0;
   /// Whether its program draws coherent paths, on its backend.
   [[nodiscard]] virtual bool has_paths() const { return false; }

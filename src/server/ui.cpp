@@ -31,15 +31,10 @@ constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
     "blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A central interval and its ends, as levels of quantiles.
-struct Band {
-  double level = 0, lower = 0, upper = 0;
-};
-
 /// A table, and of each series what was held out of it.
 struct Table {
   data::Dataset data;
-  std::vector<Band> bands;
+  std::vector<plot::BandLevels> bands;
   std::vector<std::vector<float>> actual;  // [variates of targets][horizon], holdout alone
   std::size_t horizon = 0, left_out = 0;
   std::uint64_t seed = 0;
@@ -47,19 +42,10 @@ struct Table {
   std::string model, version;
 };
 
-/// 50, 80 and 95 %, without those whose ends the model does not know.
-std::vector<Band> known_bands(const ModelInfo& model) {
-  std::vector<Band> bands = {{0.5, 0.25, 0.75}, {0.8, 0.1, 0.9}, {0.95, 0.025, 0.975}};
-  std::erase_if(bands, [&](const Band& band) {
-    return !model.knows(band.lower) || !model.knows(band.upper);
-  });
-  return bands;
-}
-
 /// Of the bands and the median, sorted.
-std::vector<double> levels_of(const std::vector<Band>& bands) {
+std::vector<double> levels_of(const std::vector<plot::BandLevels>& bands) {
   std::vector<double> levels = {0.5};
-  for (const Band& band : bands) levels.insert(levels.end(), {band.lower, band.upper});
+  for (const plot::BandLevels& band : bands) levels.insert(levels.end(), {band.lower, band.upper});
   std::ranges::sort(levels);
   return levels;
 }
@@ -367,7 +353,7 @@ ParsedCall parse_table(const HttpRequest& request, const ServedModel& model, con
   table->model = model.name;
   table->version = TOTO_VERSION;
   table->synthetic = model.info.synthetic;
-  table->bands = known_bands(model.info);
+  table->bands = plot::default_bands(model.info);
   table->data = read_table(request, parameters,
                            limits.context + (table->holdout ? table->horizon : 0), max_text);
   std::vector<data::TimeSeries>& series = table->data.series;

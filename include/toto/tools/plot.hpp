@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "toto/error.hpp"
+#include "toto/model.hpp"
 
 #pragma GCC visibility push(default)
 namespace toto::plot {
@@ -28,6 +29,17 @@ struct Band {
   std::vector<double> lower;  ///< [H]
   std::vector<double> upper;  ///< [H]
 };
+
+/// A central interval and its ends, as levels of quantiles.
+struct BandLevels {
+  double level = 0;  ///< of the probability inside, in (0, 1)
+  double lower = 0, upper = 0;
+};
+
+/// What plots show where nothing was asked for: 50, 80 and 95 %.
+[[nodiscard]] std::vector<BandLevels> default_bands();
+/// Those of them whose ends the model knows.
+[[nodiscard]] std::vector<BandLevels> default_bands(const ModelInfo& model);
 
 /// One series and its forecast. Every vector over the horizon has length H or is empty.
 struct Panel {

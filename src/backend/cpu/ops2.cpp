@@ -229,13 +229,18 @@ void CpuOps2::feed_back(const Call& call, const ConstView& quantiles, const Seri
                });
 }
 
+/// y = x w + bias.
+Product CpuOps2::stored(const Matrix& w, const ConstView& x, const View& y) const {
+  return {&products_,      static_cast<const PackedMatrix*>(w.weights),
+          w.out,           typed<float>(x),
+          typed<float>(y), x.rows.count,
+          Epilogue::store};
+}
+
 void CpuOps2::linear_silu(const Matrix& w, const ConstView& x, const View& y) const {
   const OperationSpan span(Operation::linear_silu);
   expected2::linear_silu(ElementType::f32, w, x, y);
-  Product product{&products_,      static_cast<const PackedMatrix*>(w.weights),
-                  w.out,           typed<float>(x),
-                  typed<float>(y), x.rows.count,
-                  Epilogue::store};
+  Product product = stored(w, x, y);
   product.silu = true;
   multiply(product, team_, scratch_);
 }
@@ -258,10 +263,7 @@ void CpuOps2::rms_norm(const ConstView& x, const View& y, double epsilon) const 
 /// The outputs from `first` on.
 void CpuOps2::linear_from(std::int32_t first, const Matrix& w, const ConstView& x,
                           const View& y) const {
-  Product product{&products_,      static_cast<const PackedMatrix*>(w.weights),
-                  w.out,           typed<float>(x),
-                  typed<float>(y), x.rows.count,
-                  Epilogue::store};
+  Product product = stored(w, x, y);
   product.first = first;
   multiply(product, team_, scratch_);
 }

@@ -11,6 +11,8 @@
 
 namespace toto::cpu {
 
+struct Product;
+
 class CpuOps2 final : public Ops2 {
  public:
   CpuOps2(Isa isa, const ProductKernels& products, ThreadTeam& team, const ScratchSet& scratch)
@@ -53,6 +55,7 @@ class CpuOps2 final : public Ops2 {
               const View& y) const override;
 
  private:
+  [[nodiscard]] Product stored(const Matrix& w, const ConstView& x, const View& y) const;
   void linear_from(std::int32_t first, const Matrix& w, const ConstView& x, const View& y) const;
   void norm_heads(Rows rows, const HeadShape& shape, const HeadNorm& norm, float* qkv) const;
   void take_scores(const CallSlice& s, std::int32_t patch, std::int32_t variate, std::int32_t token,

@@ -50,7 +50,6 @@ struct Toto2Config {
 
 /// The quantile levels of every checkpoint.
 inline constexpr std::int32_t kToto2Quantiles = 9;
-inline constexpr double kToto2LowestLevel = 0.1, kToto2HighestLevel = 0.9;
 /// Patches of context and forecast together: the reference has rotary tables of so many.
 inline constexpr std::int32_t kToto2MaxPatches = 8192;
 

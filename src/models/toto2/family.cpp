@@ -32,8 +32,8 @@ void Toto2Configuration::describe(const WeightTable& /*weights*/, ModelInfo& inf
   info.scaler = "causal_patch";
   info.head = "quantiles";
   info.components = kToto2Quantiles;
-  info.lowest_level = kToto2LowestLevel;
-  info.highest_level = kToto2HighestLevel;
+  info.lowest_level = 0.1;
+  info.highest_level = 0.9;
 }
 
 /// Its weights are folded whatever is asked for, and rounded to float32 once: a factor of a product

@@ -88,9 +88,6 @@ class Toto2 final : public Network {
   [[nodiscard]] std::int32_t patch() const override { return config_.patch_size; }
   /// Every step has its quantiles: nothing has to be sampled.
   [[nodiscard]] std::int32_t exact_steps(std::int32_t horizon) const override { return horizon; }
-  [[nodiscard]] LevelRange level_range() const override {
-    return {kToto2LowestLevel, kToto2HighestLevel};
-  }
   [[nodiscard]] std::unique_ptr<Program> program() const override;
   [[nodiscard]] bool has_paths() const override { return ops_->has_paths(); }
   [[nodiscard]] const Ops2& ops() const { return *ops_; }

@@ -26,6 +26,8 @@ class SeasonalNaiveConfiguration final : public Configuration {
     info.patch_size = patch_;
     info.head = "quantiles";
     info.components = 9;
+    info.lowest_level = 0.1;
+    info.highest_level = 0.9;
   }
   [[nodiscard]] std::unique_ptr<Network> build(const WeightTable& weights,
                                                std::shared_ptr<Backend> backend, Build /*how*/,

@@ -22,7 +22,6 @@ struct SeasonalNaive final : Network {
   [[nodiscard]] Backend& backend() const override { return *backend_; }
   [[nodiscard]] std::int32_t patch() const override { return patch_; }
   [[nodiscard]] std::int32_t exact_steps(std::int32_t horizon) const override { return horizon; }
-  [[nodiscard]] LevelRange level_range() const override { return {0.1, 0.9}; }
   [[nodiscard]] std::unique_ptr<Program> program() const override;
 
   /// Step `step` after the context of a variate: the last observed value at its place in a season.
