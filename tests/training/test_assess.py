@@ -79,3 +79,22 @@ def test_true_deciles_of_rare_demand_are_those_of_draws():
     assert not probes.true_deciles(0.05).any() and probes.true_deciles(0.15)[-1] > 0
     made = list(probes.rare(np.random.default_rng(probes.SEED)))
     assert 0.4 < probes.rare_at_best(made) < 0.6
+
+
+@pytest.mark.parametrize(("name", "module"), [("FLAIR", "flaircast"), ("fracast", "fracast")])
+def test_small_rivals_give_all_levels_in_order(name, module):
+    pytest.importorskip(module)
+    steps = np.arange(200)
+    series = Series("a", "noise", "monthly", "here", "dev", 50 + 10 * np.sin(steps * np.pi / 6) + 0.01 * steps, "2000-01-01")
+    for w in scores.windows(series)[:2]:
+        found = forecasts.one(name, w)
+        assert found.shape == (series.horizon, len(scores.LEVELS))
+        assert (np.diff(found, axis=1) >= 0).all()
+        assert np.abs(found[:, scores.MEDIAN] - w.future).max() < 5  # a clean season of 10 up and down
+
+
+def test_tables_have_whole_numbers_and_gaps():
+    import pandas as pd
+
+    table = pd.DataFrame({"series": [3, 12], "error": [0.5, np.nan]}, index=["a", "b"])
+    assert evaluate.markdown(table).split("\n")[2:] == ["| a | 3 | 0.500 |", "| b | 12 |  |"]

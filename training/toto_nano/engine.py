@@ -14,8 +14,8 @@ from . import checkpoint, inference
 from .scores import LEVELS, Window
 
 
-def by_toto(binary: pathlib.Path, model: pathlib.Path, windows: list[Window], samples: int):
-    """One run of `toto forecast` per horizon; CSV in, CSV out."""
+def by_toto(binary: pathlib.Path, model: pathlib.Path, windows: list[Window], samples: int, views: str = ""):
+    """One run of `toto forecast` per horizon; CSV in, CSV out. `views`: as its --views."""
     found = {}
     for horizon in sorted({w.series.horizon for w in windows}):
         part = [w for w in windows if w.series.horizon == horizon]
@@ -25,7 +25,8 @@ def by_toto(binary: pathlib.Path, model: pathlib.Path, windows: list[Window], sa
             levels = ",".join(f"{q:g}" for q in LEVELS)
             subprocess.run(
                 [binary, "forecast", source, "--model", model, "--horizon", str(horizon),
-                 "--samples", str(samples), "--quantiles", levels, "--output", result],
+                 "--samples", str(samples), "--quantiles", levels, "--output", result,
+                 *(["--views", views] if views else [])],
                 check=True, stdout=subprocess.DEVNULL,
             )  # fmt: skip
             table = pd.read_csv(result)

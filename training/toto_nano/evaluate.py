@@ -61,11 +61,17 @@ def market_ratio(table: pd.DataFrame, forecaster: str) -> float:
 
 
 def markdown(table: pd.DataFrame, digits=3) -> str:
+    """Whole numbers as they are, nothing where there is no number."""
+
+    def text(value):
+        if isinstance(value, float):
+            return "" if np.isnan(value) else f"{value:.{digits}f}"
+        return str(value)
+
     head = [table.index.name or ""] + [str(c) for c in table.columns]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for index, row in table.iterrows():
-        cells = [f"{v:.{digits}f}" if isinstance(v, float) else str(v) for v in row]
-        lines.append("| " + " | ".join([str(index), *cells]) + " |")
+    for row in table.itertuples(name=None):  # of each column's own type
+        lines.append("| " + " | ".join([str(row[0]), *map(text, row[1:])]) + " |")
     return "\n".join(lines)
 
 

@@ -15,15 +15,19 @@ from toto_nano import engine, evaluate
 
 from . import classes, compare, forecasts, probes
 
-STATISTICS = ["seasonal naive", "AutoETS", "AutoTheta", "AutoARIMA"]
+STATISTICS = ["seasonal naive", "AutoETS", "AutoTheta", "AutoARIMA", "FLAIR", "fracast"]
 BESIDE = "AutoETS"
 
 
-def of_model(args, which, model, windows):
+def name_of(model, views):
+    return f"{model.name}, {views}" if views else model.name
+
+
+def of_model(args, which, model, windows, views):
     """Through the engine; kept in the cache by the name of the model's folder."""
-    cache = forecasts.Cache(args.cache, which, model.name)
+    cache = forecasts.Cache(args.cache, which, name_of(model, views))
     if any(w.name not in cache.found for w in windows):
-        found = engine.by_toto(args.toto, model, windows, args.samples)
+        found = engine.by_toto(args.toto, model, windows, args.samples, views)
         cache.found = {w.name: q for w, q in zip(windows, found)}
         cache.save()
     return cache.of(windows)
@@ -31,7 +35,8 @@ def of_model(args, which, model, windows):
 
 def gather(args, which, windows, statistics):
     found = {name: forecasts.statistical(args.cache, which, name, windows) for name in statistics}
-    return found | {m.name: of_model(args, which, m, windows) for m in args.model}
+    looks = [(m, views) for m in args.model for views in dict.fromkeys(["", args.views])]
+    return found | {name_of(m, views): of_model(args, which, m, windows, views) for m, views in looks}
 
 
 def table_of(rows, kinds):
@@ -85,6 +90,7 @@ def main():
     parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--statistics", default=",".join(STATISTICS), help="methods beside them")
     parser.add_argument("--cache", type=pathlib.Path, help="folder of forecasts already made")
+    parser.add_argument("--views", default="", help="each model with these views too, as --views of toto forecast")
     parser.add_argument("--no-probes", action="store_true")
     parser.add_argument("--report", type=pathlib.Path)
     args = parser.parse_args()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forecasts of windows by statistical methods, each in a process that may be given up, and a cache.
+"""Forecasts of windows by statistical methods and small rivals, each in a process that may be given up, and a cache.
 
 A file of the cache holds what one forecaster said of the windows of one set, by their names.
 """
@@ -12,6 +12,8 @@ import warnings
 import numpy as np
 
 from toto_nano import baselines
+
+from .rivals import RIVALS
 
 PERCENT = [20, 40, 50, 60, 80, 95]
 LONGEST = {"AutoTheta": 1000, "AutoARIMA": 300}  # observations; the last ones
@@ -36,6 +38,8 @@ def by_statsforecast(name, window):
 def one(name, window):
     if name in baselines.BASELINES:
         return baselines.BASELINES[name](window)
+    if name in RIVALS:
+        return RIVALS[name](window)
     return by_statsforecast(name, window)
 
 
