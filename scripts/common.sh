@@ -116,10 +116,11 @@ python_venv() {
 }
 
 # quiet_pip VENV ARGUMENT...: pip of this environment, heard only when it fails. Its warnings are about indexes of the machine.
+# Modules are compiled when they are imported: most of those of the large packages never are.
 quiet_pip() {
   local venv=$1
   shift
-  "$venv/bin/python" -m pip "$@" --quiet --disable-pip-version-check >"$venv.log" 2>&1 && return
+  PIP_NO_COMPILE=1 "$venv/bin/python" -m pip "$@" --quiet --disable-pip-version-check >"$venv.log" 2>&1 && return
   grep -v "^WARNING: Location" "$venv.log" | tail -n 30 >&2
   return 1
 }
