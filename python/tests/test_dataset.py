@@ -20,6 +20,7 @@ import pyarrow.parquet as pq  # noqa: E402
 import toto_cpp  # noqa: E402
 from scale_data import H, OPTIONS, as_lists, as_long, digest, expected, list_planes, planes  # noqa: E402
 from toto_cpp import forecast_dataset  # noqa: E402
+from toto_cpp._plan import Plan  # noqa: E402
 from toto_cpp._task import Task, lanes  # noqa: E402
 
 COUNT = 60
@@ -211,6 +212,34 @@ def test_a_run_of_other_things_is_not_resumed(lists, tmp_path):
     with pytest.raises(toto_cpp.UsageError, match="output_exists"):
         run(lists, tmp_path / "mine", resume=False)
     assert (tmp_path / "mine" / "letter.txt").exists()
+    (out / "letter.txt").write_text("mine")
+    (out / "part-00000-00000-00009.csv").write_text("of another run")
+    run(lists, out, resume=False)
+    assert (out / "letter.txt").read_text() == "mine" and not (out / "part-00000-00000-00009.csv").exists()
+
+
+def test_parts_of_a_long_table_that_were_deleted_before_it_was_whole(long, tmp_path):
+    """Their rows had been forgotten with them."""
+    options = dict(buckets=6, freq="h")
+    run(long, tmp_path / "whole", **options)
+    with pytest.raises(OSError, match="no room"):
+        with pytest.MonkeyPatch.context() as patch:
+            written = []
+            write = Plan.write
+
+            def fails_at_the_fourth(self, name, table):
+                written.append(name)
+                if len(written) == 4:
+                    raise OSError("no room")
+                write(self, name, table)
+
+            patch.setattr(Plan, "write", fails_at_the_fourth)
+            run(long, tmp_path / "out", **options)
+    parts = sorted((tmp_path / "out").glob("part-*"))
+    assert parts
+    parts[0].unlink()
+    assert run(long, tmp_path / "out", **options).complete
+    assert digest(tmp_path / "out") == digest(tmp_path / "whole")
 
 
 def test_what_is_missing_is_made_again(lists, tmp_path):

@@ -275,12 +275,37 @@ def test_actors_that_always_die(ray, files, monkeypatch):
 
     monkeypatch.setattr(_ray_dataset, "_LOST", 2)
     monkeypatch.setattr(_ray_dataset, "DatasetActor", Mortal)
-    with pytest.raises(ray.exceptions.RayActorError):
+    with pytest.raises(toto_cpp.InternalError, match="finished a part.*same call goes on") as found:
         toto_cpp.ray.forecast_dataset(files / "lists.parquet", files / "out", H, num_cpus=0.5, **OPTIONS)
+    assert found.value.code == "actors_lost" and found.value.where == str(files / "out")
+    assert isinstance(found.value.__cause__, ray.exceptions.RayActorError) and "concurrency=" in found.value.remedy
     assert [path.name for path in (files / "out").iterdir()] == ["_forecast.json"]
     monkeypatch.setattr(_ray_dataset, "DatasetActor", Another)
     with pytest.raises(toto_cpp.UsageError, match="actors have different weights"):
         toto_cpp.ray.forecast_dataset(files / "lists.parquet", files / "other", H, num_cpus=0.5, concurrency=2, part_rows=1, **OPTIONS)
+
+
+def test_a_machine_with_many_actors_may_be_lost():
+    """All of them at once are not yet twice as many as there are."""
+    from toto_cpp import _ray_dataset
+    from toto_cpp._plan import Plan
+
+    class Ray:
+        def kill(self, actor):
+            pass
+
+    class Actor:
+        class begin:
+            remote = staticmethod(lambda plan: object())
+
+    plan = Plan(None, "lists", Path("out"), "parquet", 1, 0, Path("in"), [])
+    actors = _ray_dataset._Actors(Ray(), Actor, plan, 40)
+    for actor in list(actors.all):
+        actors.gone(actor, RuntimeError("node died"))
+    assert len(actors.all) == 40
+    with pytest.raises(toto_cpp.InternalError, match="81 actors.*loaded the model.*node died"):
+        for _ in range(41):
+            actors.gone(actors.all[0], RuntimeError("node died"))
 
 
 def actors_of_ray():

@@ -242,3 +242,13 @@ def test_numbers_of_numpy(nano, wave):
     a = nano.forecast(wave, np.int64(8), np.array([0.1, 0.9]), seed=np.uint64(2**64 - 1), context=np.int32(256))
     b = nano.forecast(wave, 8, (0.1, 0.9), seed=2**64 - 1, context=256, ids=["0"])
     np.testing.assert_array_equal(a.quantiles, b.quantiles)
+
+
+def test_levels_of_any_type_and_out_of_range(nano, wave):
+    found = nano.forecast(wave, 4, quantiles=[0.25, 0.75])
+    for level in (np.float32(0.25), np.array(0.25), 0.25):
+        np.testing.assert_array_equal(found.quantile(level), found.quantiles[0])
+    kept = nano.forecast(wave, 4, samples=True, num_samples=8)
+    for call in (lambda: kept.quantile(1.5), lambda: kept.quantile(np.nan), lambda: kept.over_horizon("sum", [0.1, 90])):
+        with pytest.raises(toto_cpp.UsageError, match="invalid_quantile"):
+            call()

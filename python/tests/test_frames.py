@@ -304,3 +304,55 @@ def test_a_frame_without_rows(toto1, kind):
         toto1.predict_df(KINDS[kind](empty), prediction_length=2)
     with pytest.raises(toto_cpp.UsageError, match="no rows"):
         toto1.forecast_df(KINDS[kind](nixtla(empty)), 2, freq="h")
+
+
+@pytest.mark.parametrize(("freq", "rule"), [("h", "h"), ("D", "D"), ("M", "MS"), ("Q", "QS"), ("W-SUN", "W-MON")])
+def test_periods_come_back_as_periods(nano, freq, rule):
+    df = nixtla(long(series=2, freq=rule))
+    df["ds"] = df.ds.dt.to_period(freq)
+    out = nano.forecast_df(df, 3)
+    assert out.ds.dtype == df.ds.dtype
+    last = df.ds.iloc[-1]
+    assert out.ds.tolist() == [last + 1, last + 2, last + 3] * 2
+    assert nano.cross_validation(df, 3).cutoff.tolist() == [last - 3] * 6
+
+
+def test_dates_of_arrow_in_pandas(nano):
+    df = nixtla(long(series=1, freq="D"))
+    dates = df.assign(ds=df.ds.astype(pd.ArrowDtype(pa.date32())))
+    out, wanted = nano.forecast_df(dates, 3), nano.forecast_df(df, 3)
+    assert pd.to_datetime(out.ds).tolist() == wanted.ds.tolist() and out.Toto.tolist() == wanted.Toto.tolist()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_times_of_few_bits_do_not_wrap_around(nano, kind):
+    df = nixtla(long(series=2, rows=56))
+    df["ds"] = np.tile(np.arange(200, 256), 2).astype(np.uint8)
+    out = to_pandas(nano.forecast_df(KINDS[kind](df), 3))
+    assert out.ds.tolist() == [256, 257, 258] * 2
+    df["ds"] -= 100
+    assert to_pandas(nano.forecast_df(KINDS[kind](df), 3)).ds.dtype == np.uint8
+
+
+@pytest.mark.parametrize("freq", ["0h", "0D", "0MS", 0, -1, True, "99999999999999h", "999999999YE", pd.Timedelta(0)])
+def test_steps_that_lead_nowhere(nano, freq):
+    with pytest.raises(toto_cpp.UsageError, match="invalid_freq"):
+        nano.forecast_df(nixtla(long(rows=30)), 3, freq=freq)
+
+
+@pytest.mark.parametrize("freq", [pd.Timedelta("1h"), pd.offsets.Hour(), np.timedelta64(1, "h"), pd.Timedelta("1h").to_pytimedelta()])
+def test_steps_as_objects(nano, freq):
+    df = nixtla(long(rows=30))
+    pd.testing.assert_frame_equal(nano.forecast_df(df, 3, freq=freq), nano.forecast_df(df, 3, freq="h"))
+
+
+def test_frames_that_are_none(nano):
+    df = nixtla(long(series=2))
+    for given, words in (
+        (pd.concat([df, df[["y"]]], axis=1), r"duplicate_column.*2 columns 'y'"), (df.y, "invalid_input.*Series"),
+        (pl.Series(df.y), "invalid_input.*Series"), (df.set_index(["unique_id", "ds"]), r"missing_column.*reset_index\(\)"),
+        (df.assign(y=df.ds), "not_a_number.*datetime64"), (df.assign(y=df.y + 1j), "not_a_number.*complex"),
+        (df.assign(y=pd.to_timedelta(df.y, unit="s")), "not_a_number.*timedelta"),
+    ):  # fmt: skip
+        with pytest.raises(toto_cpp.UsageError, match=words):
+            nano.forecast_df(given, 3)

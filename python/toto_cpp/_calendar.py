@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,8 @@ _FIXED = {
 }  # fmt: skip
 _DAY = _FIXED["d"]
 _MONTH = np.timedelta64(1, "M")
+_SIZE = {"business": 2 * _DAY, "months": 31 * _DAY}
+_LONGEST = 2**62  # a step in nanoseconds: 146 years
 _MONTHS = {"mo": 1, "ms": 1, "me": 1, "m": 1, "q": 3, "qs": 3, "qe": 3, "y": 12, "ys": 12, "ye": 12, "a": 12, "as": 12}
 
 
@@ -39,9 +42,19 @@ class Step:
 
 def parse(freq: str | int) -> Step:
     """The step of a word of pandas or polars: "h", "15min", "D", "B", "W", "MS", "ME", "QS", "YS", "1mo", 1."""
-    if isinstance(freq, (int, np.integer)):
+    step = _parsed(freq)
+    size = step.count * _SIZE.get(step.kind, 1) if step else 0
+    if step is None or not 0 < size <= _LONGEST:
+        raise usage("invalid_freq", f"expected a frequency such as 'h', '15min', 'D', 'B', 'MS' or 1, found {freq!r}", "freq")
+    return step
+
+
+def _parsed(freq: Any) -> Step | None:
+    if isinstance(freq, (timedelta, np.timedelta64)):  # the latter is a whole number of numpy too
+        return Step("fixed", int(np.timedelta64(freq, "ns").astype(np.int64)))
+    if isinstance(freq, (int, np.integer)) and not isinstance(freq, bool):
         return Step("index", int(freq))
-    match = re.fullmatch(r"(\d*)([A-Za-z]+)(-[A-Za-z]+)?", str(freq))
+    match = re.fullmatch(r"(\d*)([A-Za-z]+)(-[A-Za-z]+)?", str(getattr(freq, "freqstr", freq)))
     if match:
         count, word = int(match[1] or 1), match[2]
         low = word.lower()
@@ -52,7 +65,7 @@ def parse(freq: str | int) -> Step:
             return Step("months", count * _MONTHS[low], low in ("m", "me", "q", "qe", "y", "ye", "a") and word.isupper())
         if low in _FIXED:
             return Step("fixed", count * _FIXED[low])
-    raise usage("invalid_freq", f"expected a frequency such as 'h', '15min', 'D', 'B', 'MS' or 1, found {freq!r}", "freq")
+    return None
 
 
 def _as_days(times: Times) -> NDArray[np.datetime64]:
@@ -115,8 +128,10 @@ def after(last: Times, step: Step, horizon: int) -> Times:
     if step.kind == "index":
         if last.dtype.kind == "M":
             raise usage("invalid_freq", f"expected a frequency such as 'D', found {step.count}", "freq")
-        result: Times = last[:, None] + ahead.astype(last.dtype)
-        return result
+        # Times of few bits may end at the largest number of their type.
+        result: Times = last[:, None].astype(np.int64) + ahead
+        fits = not result.size or (result.min() >= np.iinfo(last.dtype).min and result.max() <= np.iinfo(last.dtype).max)
+        return result.astype(last.dtype) if fits else result
     if last.dtype.kind != "M":
         raise usage("invalid_freq", "expected a whole number, since the times are whole numbers", "freq")
     if step.kind == "fixed":

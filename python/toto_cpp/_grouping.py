@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ._parts import Parts
+from ._parts import Parts, write_atomically
 from ._sources import COMPRESSED, File
 from ._tables import module
 from ._task import Task
@@ -70,10 +70,14 @@ def some_series(files: list[File], task: Task) -> Any:
 
 def partition(task: Task, files: list[File], work: Path, buckets: int, parts: Parts, memory_mb: int, threads: int | None) -> None:
     """Writes the rows of the buckets of this shard that are still to do below ``work``, each bucket into a folder of its
-    own. A series is in one bucket, by the hash of its id."""
+    own. A series is in one bucket, by the hash of its id. Rows that an earlier run put together are used, unless those of a part
+    that is to do again are gone: its file was there, and was deleted."""
     done = work / "_partitioned"
     if done.exists():
-        return
+        had = set(done.read_text().split())
+        todo = [bucket for bucket in range(buckets) if parts.mine(bucket) and not parts.there(parts.name(bucket))]
+        if had and all(str(bucket) not in had or _rows(work, bucket).is_dir() for bucket in todo):
+            return
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     index, count = parts.shard
@@ -87,7 +91,16 @@ def partition(task: Task, files: list[File], work: Path, buckets: int, parts: Pa
             f"TO {_quoted(work / 'rows')} (FORMAT parquet, PARTITION_BY (__bucket), COMPRESSION snappy)"
         )
     shutil.rmtree(work / "spill", ignore_errors=True)
-    done.touch()
+    names = sorted(path.name.split("=", 1)[1] for path in (work / "rows").glob("__bucket=*"))
+    write_atomically(done, lambda path: _write(path, " ".join(names)))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def _rows(work: Path, bucket: int) -> Path:
+    return work / "rows" / f"__bucket={bucket}"
 
 
 def tables(work: Path, wanted: list[int]) -> Iterator[tuple[int, Any]]:
@@ -95,14 +108,19 @@ def tables(work: Path, wanted: list[int]) -> Iterator[tuple[int, Any]]:
     pq = module("pyarrow.parquet")
     pa = module("pyarrow")
     for bucket in wanted:
-        folder = work / "rows" / f"__bucket={bucket}"
+        folder = _rows(work, bucket)
         paths = sorted(folder.glob("*.parquet")) if folder.is_dir() else []
         if paths:
             yield bucket, pa.concat_tables([pq.ParquetFile(path).read() for path in paths])
 
 
 def forget(work: Path, bucket: int) -> None:
-    shutil.rmtree(work / "rows" / f"__bucket={bucket}", ignore_errors=True)
+    """Its rows are gone all at once: half of them would pass for all."""
+    folder = _rows(work, bucket)
+    if folder.is_dir():
+        gone = work / f"gone-{bucket}"
+        os.replace(folder, gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 def work_folder(out: Path, shard: tuple[int, int]) -> Path:

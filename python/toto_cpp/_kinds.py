@@ -59,10 +59,17 @@ class Frame:
         raise NotImplementedError
 
     def check(self, names: list[str], where: str) -> None:
+        columns = self.columns
         for name in names:
-            if name not in self.columns:
-                listed = ", ".join(map(str, self.columns))
-                raise usage("missing_column", f"no column {name!r}; there are {listed}", where)
+            if name not in columns:
+                listed = ", ".join(map(str, columns))
+                raise usage("missing_column", f"no column {name!r}; there are {listed}", where, self.instead(name))
+            if columns.count(name) > 1:
+                raise usage("duplicate_column", f"{columns.count(name)} columns {name!r}", where, "give each a name of its own")
+
+    def instead(self, name: str) -> str:
+        """What to do where there is no such column."""
+        return ""
 
 
 def _begins(changed: NDArray[np.bool_], count: int) -> NDArray[np.int64]:
@@ -91,9 +98,14 @@ class PandasFrame(Frame):
     def column(self, name: str) -> Any:
         return self.frame[name]
 
+    def instead(self, name: str) -> str:
+        return "it is in the index: df.reset_index()" if name in self.frame.index.names else ""
+
     def floats(self, name: str) -> NDArray[Any]:
         try:
             column = self.frame[name]
+            if getattr(column.dtype, "kind", "") in ("M", "m", "c"):
+                raise TypeError(f"elements of type {column.dtype}")
             kind = np.float32 if str(column.dtype).lower().startswith("float32") else np.float64
             found: NDArray[Any] = column.to_numpy(dtype=kind, na_value=np.nan)
             return found
@@ -110,10 +122,12 @@ class PandasFrame(Frame):
 
     def times(self, name: str) -> tuple[NDArray[Any], Any]:
         column = self.frame[name]
-        if column.dtype.kind in "OUT":
+        if isinstance(column.dtype, self.pd.PeriodDtype):
+            column = column.dt.to_timestamp()
+        elif str(column.dtype).startswith(("date32", "date64")):  # of Arrow
+            column = column.astype("datetime64[s]")
+        elif column.dtype.kind in "OUT":
             column = self.pd.to_datetime(column)
-        if str(column.dtype).startswith(("timestamp", "date32", "period")):
-            column = self.pd.Series(column.dt.to_timestamp() if hasattr(column.dt, "to_timestamp") else column.dt.tz_localize(None))
         zone = getattr(getattr(column, "dt", None), "tz", None)
         if zone is not None:
             column = column.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -124,6 +138,9 @@ class PandasFrame(Frame):
         return found
 
     def stamp(self, times: NDArray[Any], zone: Any, on_the_wall: bool, like: str) -> Any:
+        dtype = self.frame[like].dtype
+        if isinstance(dtype, self.pd.PeriodDtype):
+            return self.pd.DatetimeIndex(times).to_period(dtype.freq)
         if zone is None:
             return times
         index = self.pd.DatetimeIndex(times)
@@ -188,7 +205,8 @@ class PolarsFrame(Frame):
         elif zone is not None:
             column = column.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
         dtype = self.frame[like].dtype
-        return column.cast(dtype) if dtype != self.pl.String else column
+        grown = dtype.is_integer() and column.dtype != dtype  # beyond the largest number of the type
+        return column if grown or dtype == self.pl.String else column.cast(dtype)
 
     def take(self, values: Any, rows: NDArray[np.int64]) -> Any:
         return values.gather(rows)
@@ -258,7 +276,8 @@ class ArrowFrame(Frame):
             column = self.pc.assume_timezone(column, zone, ambiguous="earliest", nonexistent="latest")
         wanted = self.frame.schema.field(like).type
         is_text = self.pa.types.is_string(wanted) or self.pa.types.is_large_string(wanted)
-        return column if is_text else column.cast(wanted, safe=False)
+        grown = self.pa.types.is_integer(wanted) and column.type != wanted  # beyond the largest number of the type
+        return column if grown or is_text else column.cast(wanted, safe=False)
 
     def take(self, values: Any, rows: NDArray[np.int64]) -> Any:
         return self._plain(values).take(self.pa.array(rows)).cast(values.type)
@@ -278,11 +297,12 @@ def is_distributed(given: Any) -> bool:
 def frame_of(given: Any, where: str = "df") -> Frame:
     """Reads what ``given`` is."""
     home = type(given).__module__.split(".")[0]
-    if home == "pandas":
+    is_column = home in ("pandas", "polars") and type(given).__name__ in ("Series", "Index")
+    if home == "pandas" and not is_column:
         return PandasFrame(given)
-    if home == "polars":
+    if home == "polars" and not is_column:
         return PolarsFrame(given)
-    if home == "pyarrow" or hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+    if not is_column and (home == "pyarrow" or hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__")):
         return ArrowFrame(given)
     raise usage(
         "invalid_input", f"expected a data frame, found {type(given).__name__}", where,

@@ -17,6 +17,7 @@ from ._errors import make, usage
 _MANIFEST = "_forecast.json"
 _SUCCESS = "_SUCCESS"
 _TEMPORARY = re.compile(r"\..*\.tmp")
+_OWN = re.compile(r"_SUCCESS|part-\d{5,}(-\d{5,})*\.(parquet|jsonl|csv)|_(done|rows)-\d+-of-\d+|" + _TEMPORARY.pattern)
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
@@ -49,7 +50,7 @@ class Parts:
             if not resume:
                 if shard[1] > 1:
                     raise usage("output_exists", "shards cannot begin anew in one folder", str(folder), "empty it first")
-                shutil.rmtree(folder)
+                _empty(folder)
             elif before != text:
                 raise usage(
                     "other_output", f"the folder holds forecasts of other inputs or options ({_changed(before, text)})",
@@ -89,6 +90,17 @@ class Parts:
             elif re.fullmatch(r"_rows-\d+-of-\d+", path.name):
                 shutil.rmtree(path, ignore_errors=True)
         return True
+
+
+def _empty(folder: Path) -> None:
+    """Without what runs before this one wrote. What else is in the folder stays."""
+    for path in sorted(folder.iterdir()):  # _SUCCESS before the parts
+        if not _OWN.fullmatch(path.name):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _write(path: Path, text: str) -> None:

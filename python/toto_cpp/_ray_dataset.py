@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _grouping
-from ._errors import TotoError, usage
+from ._errors import InternalError, TotoError, usage
 from ._long import forecast_long
 from ._pieces import Piece, Pieces, Reader
 from ._plan import Plan, of_models, plan_of
@@ -21,7 +21,7 @@ from ._task import Task, lanes, readers
 from .batches import forecast_batch
 from .model import Model
 
-_LOST = 20  # actors, one after another, with no part done between
+_LOST = 20  # actors, one after another, with no part done between; of many actors twice as many as they are
 _WHOLE = (0, 1)  # no shards: Ray shares the work out
 
 
@@ -70,6 +70,8 @@ class _Actors:
         self.all: list[Any] = []
         self.said: dict[str, Any] | None = None
         self.lost = 0
+        self.most = max(_LOST, 2 * count)  # a machine that is lost takes many at a time
+        self.begun_once = False
         for _ in range(count):
             self.start()
 
@@ -128,6 +130,7 @@ class _Actors:
 
     def joins(self, actor: Any, said: dict[str, Any], computing: int) -> None:
         """It may take parts: of each lane one is read, one computed, one written."""
+        self.begun_once = True
         if self.said is None:
             self.said = said
         if said != self.said:
@@ -142,12 +145,24 @@ class _Actors:
         if actor not in self.all:
             return
         self.lost += 1
-        if self.lost > _LOST:
-            raise error
+        if self.lost > self.most:
+            raise self.given_up(error) from error
         self.all.remove(actor)
         self.free = [one for one in self.free if one[0] is not actor]
         self.ray.kill(actor)
         self.start()
+
+    def given_up(self, error: Exception) -> InternalError:
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        what = "finished a part" if self.begun_once else "loaded the model"
+        message = f"{self.lost} actors of Ray in a row died before one of them {what}; of the last one Ray says: {said}"
+        remedy = (
+            "parts that are written stay: the same call goes on with the others. Most often memory or time runs out on a machine: "
+            "choose a smaller concurrency=, part_rows= or batch_size=, or wait until it is less busy; Ray's logs say why actors died"
+        )
+        where = str(self.plan.target)
+        line = f"[actors_lost] {where}: {message} ({remedy})"
+        return InternalError(line, code="actors_lost", status=70, message=message, where=where, remedy=remedy)
 
     def end(self) -> None:
         for actor in self.all:

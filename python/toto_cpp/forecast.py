@@ -35,8 +35,15 @@ def _interpolated(levels: Sequence[float], quantiles: Floats, level: float) -> F
     return between
 
 
+def _checked(level: Any) -> Any:
+    """Levels of trajectories."""
+    if not ((np.asarray(level) >= 0) & (np.asarray(level) <= 1)).all():
+        raise usage("invalid_quantile", f"expected a level between 0 and 1, found {level}", "level")
+    return level
+
+
 def _of_samples(samples: Floats, level: float) -> Floats:
-    found: Floats = np.quantile(samples, level, axis=0).astype(samples.dtype)
+    found: Floats = np.quantile(samples, _checked(level), axis=0).astype(samples.dtype)
     return found
 
 
@@ -142,12 +149,12 @@ class _Arrays:
     def quantile(self, level: float | Sequence[float]) -> Floats:
         """[..., H], or [L, ..., H] for several levels: from the trajectories where there are any, else
         linear between the levels that were asked for."""
-        if isinstance(level, (int, float)):
+        if np.ndim(level) == 0:
+            level = float(level)  # type: ignore[arg-type]
             if self.has_samples and level not in self._result.levels:
-                return _of_samples(self.samples, float(level))
-            return _interpolated(self._result.levels, self.quantiles, float(level))
-        return np.stack([self.quantile(float(one)) for one in level])
-
+                return _of_samples(self.samples, level)
+            return _interpolated(self._result.levels, self.quantiles, level)
+        return np.stack([self.quantile(float(one)) for one in level])  # type: ignore[union-attr]
 
     def over_horizon(self, how: Literal["sum", "mean", "max", "min"], level: float | Sequence[float] | None = None) -> Floats:
         """The sum, mean, maximum or minimum of each trajectory over the horizon: its mean over the trajectories [...], or its
@@ -156,7 +163,7 @@ class _Arrays:
         if how not in ("sum", "mean", "max", "min"):
             raise usage("invalid_choice", f"expected one of sum, mean, max, min, found {how!r}", "how", "name one of them")
         values = getattr(np, how)(self.samples.astype(np.float64), axis=-1)
-        found: Floats = values.mean(axis=0) if level is None else np.quantile(values, level, axis=0)
+        found: Floats = values.mean(axis=0) if level is None else np.quantile(values, _checked(level), axis=0)
         return found
 
     def crossing(self, *, above: float | None = None, below: float | None = None, each_step: bool = False) -> Floats:

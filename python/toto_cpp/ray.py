@@ -111,8 +111,9 @@ def forecast_dataset(
     ``concurrency``: actors, each with a model of its own; those that find no room wait, and join when there is some.
     ``num_cpus`` of each: also how many threads it computes with, unless ``threads`` says otherwise. ``num_gpus=1`` gives each a
     GPU. An actor takes the next part when it is done with one, and the next is read while one is computed. Another one takes the
-    place of an actor that is lost, and its parts are computed again (``part_rows``: how much that is); where 20 are lost with no
-    part done between, the last error is raised. ``ray_remote_args``: other options of actors, but for their restarts. All else is as
+    place of an actor that is lost, and its parts are computed again (``part_rows``: how much that is); where 20 (of more than
+    ten actors twice as many as they are) are lost with no part done between, the error is ``actors_lost``: parts that are done
+    stay, and the same call goes on. ``ray_remote_args``: other options of actors, but for their restarts. All else is as
     there."""
     from ._ray_dataset import run
 
