@@ -22,6 +22,13 @@ std::chrono::steady_clock::duration seconds(double s) {
       std::chrono::duration<double>(s));
 }
 
+/// Asks whether there is something to read. A wait may end without: the other thread was told of
+/// bytes that had been read by the time it said so.
+ssize_t peek(int socket) {
+  char byte = 0;
+  return ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+}
+
 }  // namespace
 
 Session::Session(std::shared_ptr<Transport::Impl> owner, tcp::socket socket)
@@ -159,9 +166,17 @@ void Session::wait_for_request() {
   empty_buffer();
   phase_ = Phase::idle;
   arm(owner_->draining ? kDrainIdleSeconds : owner_->options.idle_seconds);
+  await_bytes();
+}
+
+void Session::await_bytes() {
   socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code ec) {
     if (self->phase_ != Phase::idle) return;
-    ec ? self->close() : self->read_header();
+    if (ec) return self->close();
+    if (peek(self->socket_.native_handle()) < 0 && (errno == EAGAIN || errno == EINTR)) {
+      return self->await_bytes();
+    }
+    self->read_header();
   });
 }
 
@@ -343,9 +358,9 @@ void Session::watch() {
     self->watching_ = false;
     const bool waits = self->phase_ == Phase::answer || self->waiting_;
     if (ec || !waits) return;
-    char byte = 0;
-    const auto n = ::recv(self->socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;
+    const auto n = peek(self->socket_.native_handle());
+    if (n > 0) return;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return self->watch();
     if (self->waiting_) return self->finish(false);
     self->peer_gone_ = true;
     if (self->gone_) std::exchange(self->gone_, {})();

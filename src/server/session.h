@@ -37,6 +37,7 @@ class Session : public std::enable_shared_from_this<Session> {
   enum class Phase { idle, header, body, answer, write, linger, closed };
 
   void wait_for_request();
+  void await_bytes();
   void read_header();
   void have_header(boost::system::error_code ec);
   [[nodiscard]] bool take_header();
