@@ -84,7 +84,7 @@ ExitStatus show(const DetectRequest& request, const data::Dataset& data,
   if (printed) {
     lines(print);
   } else if (!session.quiet && has_standard_output()) {
-    print(detect_table(data.series, scored, info));
+    print(detect_table(data.series, scored, request.options.min_history, info));
   }
   if (!data.errors.empty()) return data.errors.front().error.status();
   const bool found =

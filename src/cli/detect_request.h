@@ -29,9 +29,11 @@ struct DetectRequest {
 void keep_last(std::vector<detect::Scored>& scored, std::span<const data::TimeSeries> series,
                std::size_t last);
 
-/// How many anomalies each series has, and the strongest of them.
+/// How many anomalies each series has, and the strongest of them. No step before `min_history` was
+/// scored.
 std::string detect_table(std::span<const data::TimeSeries> series,
-                         std::span<const detect::Scored> scored, const ModelInfo& model);
+                         std::span<const detect::Scored> scored, std::size_t min_history,
+                         const ModelInfo& model);
 
 /// Scores the rows of standard input as they come, after those of the other inputs, which
 /// are the past, and prints a line for each. Ends with the input; status 1 where there was an

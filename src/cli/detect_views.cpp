@@ -32,11 +32,18 @@ std::string threshold_text(const detect::Scored& scored) {
   return text;
 }
 
-std::string block(const data::TimeSeries& series, const detect::Scored& scored) {
+std::string why_nothing(const data::TimeSeries& series, std::size_t min_history) {
+  if (series.steps > min_history) return "nothing was observed there, or too little before it";
+  return fmt::format("{} steps, and the first {} are not scored (--min-history)", series.steps,
+                     min_history);
+}
+
+std::string block(const data::TimeSeries& series, const detect::Scored& scored,
+                  std::size_t min_history) {
   const std::string name = scored.variate.empty() ? scored.id : scored.id + " / " + scored.variate;
   std::string text = to_utf8(printable(name));
   if (scored.points.empty()) {
-    return text + fmt::format("   nothing scored: {} steps are too few\n", series.steps);
+    return text + fmt::format("   nothing scored: {}\n", why_nothing(series, min_history));
   }
   text += fmt::format("   {} scored, {} {} ({})\n", scored.points.size(), scored.anomalies,
                       scored.anomalies == 1 ? "anomaly" : "anomalies", threshold_text(scored));
@@ -84,7 +91,8 @@ void keep_last(std::vector<detect::Scored>& scored, std::span<const data::TimeSe
 }
 
 std::string detect_table(std::span<const data::TimeSeries> series,
-                         std::span<const detect::Scored> scored, const ModelInfo& model) {
+                         std::span<const detect::Scored> scored, std::size_t min_history,
+                         const ModelInfo& model) {
   std::string text;
   // Those with anomalies first: they are what somebody looks for.
   std::vector<const detect::Scored*> order;
@@ -95,7 +103,7 @@ std::string detect_table(std::span<const data::TimeSeries> series,
   const std::size_t shown = std::min(order.size(), kShownSeries);
   for (std::size_t i = 0; i < shown; ++i) {
     if (i > 0) text += '\n';
-    text += block(series[order[i]->index], *order[i]);
+    text += block(series[order[i]->index], *order[i], min_history);
   }
   if (shown < order.size()) text += fmt::format("\nand {} more series\n", order.size() - shown);
   return text +

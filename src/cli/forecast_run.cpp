@@ -29,15 +29,17 @@ void give_up(data::Dataset& data, const std::string& id, const Error& error) {
                                    error.where(), error.remedy())});
 }
 
-/// The parameters of a series: by its id, by its symbol in a long table, or by the file of its
-/// bars.
-const backtest::Parameters* find_parameters(
-    const std::map<std::string, backtest::Parameters, std::less<>>& all,
-    const data::TimeSeries& series) {
-  for (const std::string_view name : {std::string_view(series.id), std::string_view(series.group),
-                                      std::string_view(series.id).substr(0, series.id.find('/'))}) {
-    const auto found = all.find(name);
-    if (found != all.end()) return &found->second;
+/// The parameters of a series: by its id, by its symbol in a long table, or by the name of its
+/// file.
+const backtest::Parameters* find_parameters(const ForecastRequest& request,
+                                            const data::TimeSeries& series) {
+  const auto file = request.file_of.find(series.id);
+  for (const std::string_view name :
+       {std::string_view(series.id), std::string_view(series.group),
+        std::string_view(series.id).substr(0, series.id.find('/')),
+        file == request.file_of.end() ? std::string_view() : std::string_view(file->second)}) {
+    const auto found = request.by_symbol.find(name);
+    if (found != request.by_symbol.end()) return &found->second;
   }
   return nullptr;
 }
@@ -100,7 +102,7 @@ std::vector<std::optional<Forecast>> forecast_with_parameters(Forecaster& foreca
   std::vector<std::size_t> places_with, places_without;  // in data.series
   for (std::size_t i = 0; i < data.series.size(); ++i) {
     const data::TimeSeries& series = data.series[i];
-    const auto* found = find_parameters(request.by_symbol, series);
+    const auto* found = find_parameters(request, series);
     if (found != nullptr || !request.aggregate.empty()) {
       with.push_back(series);
       own.push_back(found != nullptr ? *found : parameters_of(request));

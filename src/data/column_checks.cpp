@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/column_checks.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+
+#include "data/number.h"
 
 namespace toto::data {
 
@@ -20,6 +23,20 @@ bool stays_the_same(CsvReader csv, const Sample& sample, std::size_t column) {
     return true;  // whoever reads the rows meets it again
   }
   return true;
+}
+
+std::vector<bool> columns_with_values(CsvReader csv, std::size_t columns) {
+  std::vector<bool> found(columns, false);
+  try {
+    while (csv.next()) {
+      for (std::size_t i = 0; i < std::min(columns, csv.size()); ++i) {
+        if (!found[i]) found[i] = parse_number(trim(csv[i])).kind != NumberKind::missing;
+      }
+    }
+  } catch (const Error&) {
+    found.assign(columns, true);  // whoever reads the rows meets it again
+  }
+  return found;
 }
 
 bool repeat_times(const Sample& sample, const Columns& columns,

@@ -14,6 +14,10 @@ namespace toto::data {
 /// A column that has one value in the first rows has no other one below. `csv` stands before them.
 bool stays_the_same(CsvReader csv, const Sample& sample, std::size_t column);
 
+/// Which of the columns have a field in a row below that does not mean missing. `csv` stands before
+/// them.
+std::vector<bool> columns_with_values(CsvReader csv, std::size_t columns);
+
 /// Two of the first rows have one time and the same ids.
 bool repeat_times(const Sample& sample, const Columns& columns,
                   const std::vector<std::size_t>& ids);

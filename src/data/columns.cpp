@@ -395,7 +395,12 @@ class Finder {
     const std::string& plain = plain_[column];
     if (one.text || one.dates) return "holds no numbers";
     if (is_date_column(column)) return "holds dates";
-    if (take_ == Take::covariates || options_.layout == Layout::wide) return {};
+    if (take_ == Take::covariates) return {};
+    // A wide table has a series there, whose error is told; here each series would have one.
+    if (one.empty && !out_.ids.empty() && stays_empty(column)) {
+      return "has no value in any row";
+    }
+    if (options_.layout == Layout::wide) return {};
     const bool times = out_.timestamp || !out_.date_parts.empty();
     if (times && one.whole && is_calendar_word(plain)) return "is a part of the date";
     if (one.counting && std::ranges::find(value_words(), plain) == value_words().end()) {
@@ -412,6 +417,12 @@ class Finder {
     if (!look(column).constant && belongs_to_ids(sample_, out_.ids, column))
       return "is the same in all rows of a series";
     return {};
+  }
+
+  /// One look at all rows says it of every column.
+  bool stays_empty(std::size_t column) {
+    if (with_values_.empty()) with_values_ = columns_with_values(csv_, header_.size());
+    return !with_values_[column];
   }
 
   void check_names() const {
@@ -431,6 +442,7 @@ class Finder {
   std::vector<std::string> plain_;
   std::unordered_map<std::string_view, std::vector<std::size_t>> by_name_;
   std::vector<bool> used_;
+  std::vector<bool> with_values_;  // below the first row; empty: not looked yet
   std::vector<std::optional<Look>> looks_;
   Columns out_;
 };

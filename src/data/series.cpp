@@ -35,6 +35,17 @@ std::string stem_of(std::string_view name) {
   return usable ? std::string(name) : "series";
 }
 
+/// The last folder of a path; empty if it has none with a name.
+std::string folder_of(std::string_view name) {
+  const std::size_t end = name.rfind('/');
+  if (end == std::string_view::npos) return {};
+  name = name.substr(0, end);
+  name = name.substr(name.rfind('/') + 1);
+  const bool usable =
+      name != "." && name != ".." && first_invalid_utf8(name) == std::string_view::npos;
+  return usable ? std::string(name) : std::string();
+}
+
 class Assembler {
  public:
   Assembler(Table table, const CsvOptions& options) : table_(std::move(table)), options_(options) {
@@ -259,9 +270,20 @@ void tell_apart(std::vector<TimeSeries>& series, const std::vector<std::string>&
     const auto [at, fresh] = first.emplace(series[i].id, files[i]);
     if (!fresh && at->second != files[i]) shared.insert(series[i].id);
   }
+  std::unordered_map<std::string, std::string_view> file_of;  // of each stem
+  std::unordered_set<std::string> same_stem;
+  for (const std::string& file : files) {
+    const auto [at, fresh] = file_of.emplace(stem_of(file), file);
+    if (!fresh && at->second != file) same_stem.insert(at->first);
+  }
   for (std::size_t i = 0; i < series.size(); ++i) {
+    if (!shared.contains(series[i].id)) continue;
     const std::string stem = stem_of(files[i]);
-    if (shared.contains(series[i].id) && stem != series[i].id) series[i].id.insert(0, stem + "/");
+    if (stem != series[i].id) series[i].id.insert(0, stem + "/");
+    if (!same_stem.contains(stem)) continue;
+    if (const std::string folder = folder_of(files[i]); !folder.empty()) {
+      series[i].id.insert(0, folder + "/");
+    }
   }
 }
 

@@ -310,6 +310,24 @@ TEST_F(Backtest, RefusesWhatItCannotDo) {
   expect_failure(run({"backtest", "--model", tiny_model(), "hollow"}), 66, "no_input");
 }
 
+TEST_F(Backtest, ParametersOfAFileAreThoseOfItsColumns) {
+  std::string text = "day,sales,units\n";
+  for (int t = 0; t < 90; ++t) {
+    text += std::to_string(t) + "," + std::to_string(50 + t % 7) + "," + std::to_string(9 + t % 5) +
+            "\n";
+  }
+  write("shop.csv", text);
+  write("shop.json",
+        R"({"format":"toto-parameters","version":1,"symbols":{"shop":{"context":24,"samples":8,)"
+        R"("transform":"none","input_scale":1,"aggregate":"p90"}}})");
+  const Result result = run({"forecast", "shop.csv", "--model", tiny_model(), "--horizon", "2",
+                             "--parameters", "shop.json", "--output", "-"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, testing::Not(testing::HasSubstr("has no parameters")));
+  EXPECT_TRUE(result.out.starts_with("unique_id,day,point,mean")) << result.out;
+  EXPECT_THAT(result.out, testing::Not(testing::HasSubstr(",,")));
+}
+
 TEST_F(Backtest, TuneWritesAFileThatForecastAndBacktestRead) {
   const std::vector<std::string> tune = {"tune",
                                          "bars",

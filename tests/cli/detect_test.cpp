@@ -47,6 +47,27 @@ TEST_F(Detect, TellsPeople) {
   EXPECT_THAT(result.out, HasSubstr("2024-03-02T17:40:00"));
 }
 
+TEST_F(Detect, SaysWhyNothingWasScored) {
+  write("short.csv", table(100));
+  Result result = run({"detect", "short.csv"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out,
+              HasSubstr("latency   nothing scored: 100 steps, and the first 128 are not "
+                        "scored (--min-history)"));
+  // Enough history, and nothing observed among the steps that are reported.
+  std::string text = table(400);
+  std::size_t at = 0;
+  for (int row = 0; row <= 390; ++row) at = text.find('\n', at) + 1;
+  while (at < text.size()) {
+    const std::size_t comma = text.find(',', at), end = text.find('\n', at);
+    text.erase(comma + 1, end - comma - 1);
+    at = text.find('\n', at) + 1;
+  }
+  write("dead.csv", text);
+  result = run({"detect", "dead.csv", "--last", "5"});
+  EXPECT_THAT(result.out, HasSubstr("nothing scored: nothing was observed there"));
+}
+
 TEST_F(Detect, HasAnExitStatusForCron) {
   write("a.csv", table(600));
   EXPECT_EQ(run({"detect", "a.csv", "--threshold", "1e-4", "--quiet"}).status, 1);

@@ -194,6 +194,45 @@ TEST(Columns, ColumnsThatAreNotUsedMayHoldAnything) {
   EXPECT_EQ(only("ds,y,note,n\n1,1,\"1,5\",inf\n2,2,\xE9,1e999\n", options).steps, 2U);
 }
 
+TEST(Columns, EmptyColumnsBesideIdsAreNoSeries) {
+  const std::string text = "date,store,sales,note\n2024-01-01,a,1,\n2024-01-02,a,2,NA\n";
+  const Dataset data = read(text + "2024-01-01,b,3,\n2024-01-02,b,4,\n");
+  EXPECT_THAT(ids_of(data), ElementsAre("a", "b"));
+  EXPECT_THAT(data.errors, IsEmpty());
+  EXPECT_THAT(data.warnings,
+              testing::Contains("column \"note\" has no value in any row and is left out"));
+  CsvOptions options;
+  options.values = {"sales", "note"};
+  EXPECT_EQ(read(text, options).errors.size(), 1U);  // what is asked for is told
+}
+
+TEST(Columns, AColumnThatIsEmptyAtFirstIsASeries) {
+  std::string text = "date,store,sales,tax\n";
+  for (int i = 0; i < 1200; ++i) {
+    text += std::to_string(i) + ",a," + std::to_string(i % 7) + (i < 1100 ? ",\n" : ",2\n");
+  }
+  CsvOptions options;
+  options.id = {"store"};
+  EXPECT_THAT(ids_of(read(text, options)), ElementsAre("a/sales", "a/tax"));
+}
+
+TEST(Columns, FilesOfOneNameAreToldApartByTheirFolders) {
+  const auto series = [](const std::string& id) {
+    TimeSeries one;
+    one.id = id;
+    return one;
+  };
+  std::vector<TimeSeries> all = {series("y"), series("y"), series("y"), series("z")};
+  tell_apart(all, {"jan/shop.csv", "feb/shop.csv", "mar/other.csv", "feb/shop.csv"});
+  std::vector<std::string> ids;
+  for (const TimeSeries& one : all) ids.push_back(one.id);
+  EXPECT_THAT(ids, ElementsAre("jan/shop/y", "feb/shop/y", "other/y", "z"));
+  std::vector<TimeSeries> bars = {series("shop"), series("shop")};
+  tell_apart(bars, {"./shop.csv", "/data/feb/shop.csv.gz"});
+  EXPECT_EQ(bars[0].id, "shop");
+  EXPECT_EQ(bars[1].id, "feb/shop");
+}
+
 TEST(Columns, AJointSeriesIsCalledAsTheFile) {
   CsvOptions options;
   options.joint = true;

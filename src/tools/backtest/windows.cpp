@@ -113,10 +113,16 @@ std::vector<Window> find_windows(const Symbol& symbol, std::size_t index, const 
     end -= stride;
   }
   if (windows.empty()) {
-    throw Error(ExitStatus::bad_data, "too_short",
-                fmt::format("{} bars leave no window of {} after a context of at least {} observed",
-                            symbol.bars, options.horizon, least + extra),
-                fmt::format("{}: series {}", symbol.file, quote(symbol.name)));
+    const std::size_t bars = range.end > range.begin ? range.end - range.begin : 0;
+    const std::string between = bars == symbol.bars
+                                    ? std::string()
+                                    : fmt::format(", {} of them between --from and --to,", bars);
+    throw Error(
+        ExitStatus::bad_data, "too_short",
+        fmt::format("{} bars{} leave no window of {} after a context of at least {} observed",
+                    symbol.bars, between, options.horizon, least + extra),
+        fmt::format("{}: series {}", symbol.file, quote(symbol.name)),
+        bars < options.horizon && bars < symbol.bars ? "mend --from or --to" : "");
   }
   std::ranges::reverse(windows);
   for (std::size_t i = 0; i < windows.size(); ++i) windows[i].number = i;

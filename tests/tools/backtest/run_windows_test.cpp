@@ -30,6 +30,21 @@ TEST_F(Run, WindowsLieInTheRange) {
   }
 }
 
+TEST_F(Run, ARangeWithoutBarsIsNamed) {
+  const Market market = two_symbols({"close"});
+  Options options = small();
+  options.from = "2031-01-01";
+  try {
+    run(market, options);
+    FAIL() << "there is no window";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), "no_windows");
+    EXPECT_NE(std::string_view(error.what()).find("0 of them between --from and --to"),
+              std::string_view::npos)
+        << error.what();
+  }
+}
+
 TEST_F(Run, APartOfADateStandsForAllOfIt) {
   const Market market = two_symbols({"close"});  // of 2024
   Options options = small();
