@@ -68,8 +68,8 @@ class Holder {
     std::unique_lock lock(mutex_);
     bool mine = false;
     for (int i = 0; i < count; ++i) {
-      mine =
-          mine || ((events[i].events & EPOLLIN) != 0U && connections_.contains(events[i].data.ptr));
+      void* const one = events[i].data.ptr;  // a copy: the structure is packed
+      mine = mine || ((events[i].events & EPOLLIN) != 0U && connections_.contains(one));
     }
     if (!armed_ || !mine) return;
     armed_ = false;
@@ -81,11 +81,11 @@ class Holder {
     sockaddr_storage peer = {};
     socklen_t size = sizeof peer;
     const std::scoped_lock lock(mutex_);
+    void* const one = event != nullptr ? event->data.ptr : nullptr;
     if (what == EPOLL_CTL_ADD) {
       const bool connected = ::getpeername(file, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
-      connected ? (void)connections_.insert(event->data.ptr)
-                : (void)connections_.erase(event->data.ptr);
-    } else if (what == EPOLL_CTL_MOD && connections_.contains(event->data.ptr)) {
+      connected ? (void)connections_.insert(one) : (void)connections_.erase(one);
+    } else if (what == EPOLL_CTL_MOD && connections_.contains(one)) {
       ++waits_;
       changed_.notify_all();
     }
