@@ -20,6 +20,7 @@ import pyarrow.parquet as pq  # noqa: E402
 import toto_cpp  # noqa: E402
 from scale_data import H, OPTIONS, as_lists, as_long, digest, expected, list_planes, planes  # noqa: E402
 from toto_cpp import forecast_dataset  # noqa: E402
+from toto_cpp._parts import fingerprint  # noqa: E402
 from toto_cpp._plan import Plan  # noqa: E402
 from toto_cpp._task import Task, lanes  # noqa: E402
 
@@ -191,6 +192,42 @@ def test_interrupted_from_the_keyboard(tmp_path):
     assert program.returncode == 130 and "goes on from here" in said, said
     assert not list((tmp_path / "out").glob(".*tmp"))
     assert 0 < len(list((tmp_path / "out").glob("part-*"))) < 80
+
+
+def change_a_digit(path):
+    """In the middle, so that the size stays."""
+    content = bytearray(path.read_bytes())
+    at = content.index(b".", len(content) // 2) + 1
+    content[at] = ord("1") if content[at] == ord("0") else ord("0")
+    path.write_bytes(content)
+
+
+def test_a_value_that_was_mended_is_seen(tmp_path):
+    needs_duckdb()
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2024-01-01") + np.arange(1500)
+    rows = [f"s{i},{day},{value:.4f}" for i in range(20) for day, value in zip(days, 10 + rng.random(1500), strict=True)]
+    source, out = tmp_path / "long.csv", tmp_path / "out"
+    source.write_text("\n".join(["unique_id,ds,y", *rows]) + "\n")
+    run(source, out)
+    change_a_digit(source)
+    with pytest.raises(toto_cpp.UsageError, match=r"other_output.*inputs"):
+        run(source, out)
+
+
+def test_fingerprints(tmp_path):
+    """Of large inputs beginning, end and samples count, and the size."""
+    path = tmp_path / "large"
+    path.write_bytes(b"0.5 " * (3 << 19))
+    found = {whole: fingerprint(path, whole) for whole in (True, False)}
+    change_a_digit(path)
+    assert fingerprint(path, True) != found[True] and fingerprint(path) == fingerprint(path, False)
+    for at in (0, path.stat().st_size - 1):
+        before = fingerprint(path)
+        with path.open("r+b") as file:
+            file.seek(at)
+            file.write(b"9")
+        assert fingerprint(path) != before
 
 
 def test_a_run_of_other_things_is_not_resumed(lists, tmp_path):

@@ -13,7 +13,7 @@ from . import __version__, _calendar, _grouping
 from ._errors import usage
 from ._kinds import ArrowFrame
 from ._panel import read
-from ._parts import Parts, fingerprint, write_atomically
+from ._parts import WHOLE, Parts, fingerprint, write_atomically
 from ._sources import FORMATS, File, files_of, format_of, rows_of, schema_of_file
 from ._tables import module
 from ._task import Task
@@ -69,7 +69,8 @@ class Plan:
             del said[name]
         said["load"] = {name: value for name, value in said["load"] if name not in _APART}
         said["options"]["seed"] = models["seed"]
-        inputs = [[file.path.name, *sorted(file.keys.items()), *fingerprint(file.path)] for file in self.files]
+        whole = sum(file.path.stat().st_size for file in self.files) <= WHOLE
+        inputs = [[file.path.name, *sorted(file.keys.items()), *fingerprint(file.path, whole)] for file in self.files]
         layout = {"part_rows": self.part_rows} if self.form == "lists" else {"buckets": self.buckets}
         of_both = {name: models[name] for name in ("devices", "weights")}
         return {"toto_cpp": __version__, "form": self.form, "inputs": inputs, **layout, **of_both, **said}
