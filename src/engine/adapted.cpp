@@ -19,9 +19,11 @@ constexpr int kExponent = 6;                // standard deviations come to [2^6,
 
 std::size_t known(const Series& s) { return s.future_exogenous.empty() ? 0 : s.exogenous; }
 
-/// Never infinite: what a mask hides may be as large as a float can be.
+/// Does not make infinite what is not: what a mask hides may be as large as a float can be.
+/// Infinities stay, so that they are refused.
 float times(float value, double factor) {
   constexpr double kMost = std::numeric_limits<float>::max();
+  if (std::isinf(value)) return value;
   return static_cast<float>(std::clamp(double{value} * factor, -kMost, kMost));
 }
 
@@ -37,7 +39,8 @@ void multiply(const float* from, std::size_t count, double factor, float* to) {
   for (std::size_t t = 0; t < count; ++t) {
     const float x = from[t] * narrow;
     const float above = x < -kMost ? -kMost : x;
-    to[t] = kMost < above ? kMost : above;
+    const float most = kMost < above ? kMost : above;
+    to[t] = std::abs(from[t]) > kMost ? from[t] : most;
   }
 }
 
