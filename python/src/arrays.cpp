@@ -87,6 +87,7 @@ bool is_array(nb::handle given) {
   if (PyList_Check(object) || PyTuple_Check(object)) {
     if (PySequence_Size(object) <= 0) return false;
     const nb::object first = nb::steal(PySequence_GetItem(object, 0));
+    if (first.is_none()) return true;  // a value that is missing
     return PyNumber_Check(first.ptr()) != 0 && PySequence_Check(first.ptr()) == 0;
   }
   return true;

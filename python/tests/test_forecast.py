@@ -26,6 +26,17 @@ def test_shapes_follow_the_input(nano, wave):
     assert nano.forecast([], 24).ids == []
 
 
+@pytest.mark.parametrize("at", [0, 1, 50])
+def test_none_in_a_list_of_numbers_is_missing(nano, wave, at):
+    values = [float(x) for x in wave]
+    values[at] = None
+    found = nano.forecast(values, 24)
+    assert isinstance(found, toto_cpp.Forecast)
+    expected = wave.astype(np.float64)
+    expected[at] = np.nan
+    np.testing.assert_array_equal(found.quantiles, nano.forecast(expected, 24).quantiles)
+
+
 def test_arrays_are_contiguous_float32_of_the_result(nano, wave):
     f = nano.forecast([wave, wave * 3], 70, [0.25, 0.75], samples=True, num_samples=16)
     for a in (f.mean, f.median, f.std, f.quantiles, f.samples):
