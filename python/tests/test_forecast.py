@@ -26,6 +26,19 @@ def test_shapes_follow_the_input(nano, wave):
     assert nano.forecast([], 24).ids == []
 
 
+@pytest.mark.parametrize("by", ["model", "regress"])
+@pytest.mark.parametrize("at", [40, 210])
+def test_infinite_covariates_are_refused(nano, toto2, by, at):
+    x = np.random.default_rng(0).normal(size=224)
+    y = 3 * x[:200] + np.sin(np.arange(200) / 6)
+    known = x.copy()
+    known[at] = np.inf
+    for model in (nano, toto2):
+        assert np.isfinite(model.forecast(y, 24, covariates=x[None], covariates_by=by).quantiles).all()
+        with pytest.raises(toto_cpp.DataError, match="not_finite"):
+            model.forecast(y, 24, covariates=known[None], covariates_by=by)
+
+
 @pytest.mark.parametrize("at", [0, 1, 50])
 def test_none_in_a_list_of_numbers_is_missing(nano, wave, at):
     values = [float(x) for x in wave]

@@ -50,6 +50,7 @@ struct Regressed {
 };
 
 /// Takes the effect out. `series` has covariates at their own time (data::add_future with patch 0).
+/// Throws Error (65) not_finite of values, hidden ones too, and of what is known ahead.
 Regressed take_out(const data::TimeSeries& series);
 
 /// What residuals are forecast with: `options` without min, max and integer, which are those of the

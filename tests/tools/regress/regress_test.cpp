@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <random>
+#include <string>
 
 #include "tools/regress/solve.h"
 #include "toto/error.hpp"
@@ -89,6 +91,40 @@ TEST(Regress, IsNotMisledByGapsAndConstants) {
 TEST(Regress, DoesNotTryWithTooFewValues) {
   const Made data = made(17, 25, false, 3);
   EXPECT_FALSE(fit(data.y, data.mask, data.x).found);
+}
+
+TEST(Regress, RefusesInfinitiesWhereverTheyAre) {
+  const Made data = made(200, 25, true, 5);
+  const auto code_of = [](const data::TimeSeries& series) {
+    try {
+      (void)take_out(series);
+    } catch (const Error& error) {
+      return error.code() + ": " + error.what();
+    }
+    return std::string("none");
+  };
+  data::TimeSeries good;
+  good.id = "a";
+  good.variates = {"y", "x"};
+  good.covariates = 1;
+  good.steps = 198;
+  good.values.assign(data.y.begin(), data.y.begin() + 198);
+  good.values.insert(good.values.end(), data.x.begin(), data.x.begin() + 198);
+  good.mask.assign(2 * 198, 1);
+  good.future_covariates = {data.x[198], data.x[199]};
+  EXPECT_EQ(code_of(good), "none");
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const std::size_t variate : {0, 1}) {
+    data::TimeSeries bad = good;
+    bad.values[variate * 198 + 7] = kInfinity;
+    const std::string said = code_of(bad);
+    EXPECT_TRUE(said.starts_with("not_finite")) << said;
+    const std::string place = "variate " + std::to_string(variate) + ", step 7 ";
+    EXPECT_NE(said.find(place), std::string::npos) << said;
+  }
+  data::TimeSeries ahead = good;
+  ahead.future_covariates[1] = -kInfinity;
+  EXPECT_TRUE(code_of(ahead).starts_with("not_finite")) << code_of(ahead);
 }
 
 TEST(Regress, TakesOutWhatItPutsBack) {
