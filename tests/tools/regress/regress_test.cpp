@@ -93,6 +93,21 @@ TEST(Regress, DoesNotTryWithTooFewValues) {
   EXPECT_FALSE(fit(data.y, data.mask, data.x).found);
 }
 
+/// A series of "y" and its covariate "x", whose last steps lie ahead.
+data::TimeSeries covaried(const Made& made, std::size_t ahead) {
+  const auto cut = static_cast<std::ptrdiff_t>(made.y.size() - ahead);
+  data::TimeSeries series;
+  series.id = "a";
+  series.variates = {"y", "x"};
+  series.covariates = 1;
+  series.steps = made.y.size() - ahead;
+  series.values.assign(made.y.begin(), made.y.begin() + cut);
+  series.values.insert(series.values.end(), made.x.begin(), made.x.begin() + cut);
+  series.mask.assign(2 * series.steps, 1);
+  series.future_covariates.assign(made.x.begin() + cut, made.x.end());
+  return series;
+}
+
 TEST(Regress, RefusesInfinitiesWhereverTheyAre) {
   const Made data = made(200, 25, true, 5);
   const auto code_of = [](const data::TimeSeries& series) {
@@ -103,15 +118,7 @@ TEST(Regress, RefusesInfinitiesWhereverTheyAre) {
     }
     return std::string("none");
   };
-  data::TimeSeries good;
-  good.id = "a";
-  good.variates = {"y", "x"};
-  good.covariates = 1;
-  good.steps = 198;
-  good.values.assign(data.y.begin(), data.y.begin() + 198);
-  good.values.insert(good.values.end(), data.x.begin(), data.x.begin() + 198);
-  good.mask.assign(2 * 198, 1);
-  good.future_covariates = {data.x[198], data.x[199]};
+  const data::TimeSeries good = covaried(data, 2);
   EXPECT_EQ(code_of(good), "none");
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const std::size_t variate : {0, 1}) {
@@ -129,15 +136,7 @@ TEST(Regress, RefusesInfinitiesWhereverTheyAre) {
 
 TEST(Regress, TakesOutWhatItPutsBack) {
   const Made data = made(400, 25, true, 5);
-  data::TimeSeries series;
-  series.id = "a";
-  series.variates = {"y", "x"};
-  series.covariates = 1;
-  series.steps = 398;
-  series.values.assign(data.y.begin(), data.y.begin() + 398);
-  series.values.insert(series.values.end(), data.x.begin(), data.x.begin() + 398);
-  series.mask.assign(2 * 398, 1);
-  series.future_covariates = {data.x[398], data.x[399]};
+  const data::TimeSeries series = covaried(data, 2);
   const Regressed taken = take_out(series);
   EXPECT_EQ(taken.residuals.covariates, 0U);
   EXPECT_EQ(taken.residuals.values.size(), 398U);
