@@ -21,8 +21,8 @@ fi
 install_wheel venv-scale
 
 section "Tests with the engines"
-run_pytest venv-scale scale python/tests/test_batches.py python/tests/test_dataset.py python/tests/test_pieces.py \
-  python/tests/test_engines.py python/tests/test_docs.py
+run_pytest venv-scale scale python/tests/test_batches.py python/tests/test_dataset.py \
+  python/tests/test_dataset_resume.py python/tests/test_pieces.py python/tests/test_engines.py python/tests/test_docs.py
 # Everything is installed: a test that is skipped is one that does not run at all.
 if [ "$tests_skipped" -ne 0 ]; then
   say "$tests_skipped tests were skipped" >&2

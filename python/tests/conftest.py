@@ -43,6 +43,27 @@ def wave():
 
 
 @pytest.fixture
+def lists(tmp_path):
+    """A Parquet file of series as lists, in row groups of 25."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from scale_data import COUNT, as_lists
+
+    parquet.write_table(as_lists(COUNT), tmp_path / "lists.parquet", row_group_size=25)
+    return tmp_path / "lists.parquet"
+
+
+@pytest.fixture
+def long(tmp_path):
+    """The same series as long rows, which DuckDB puts together."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("duckdb")
+    from scale_data import COUNT, as_long
+
+    parquet.write_table(as_long(COUNT), tmp_path / "long.parquet")
+    return tmp_path / "long.parquet"
+
+
+@pytest.fixture
 def run_python():
     """Runs a program in a process of its own; returns its standard output."""
 

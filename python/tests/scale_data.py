@@ -2,16 +2,27 @@
 """What the tests of streams, files and engines share: the same series as lists and as long rows."""
 
 import hashlib
+import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from conftest import GOLDEN
+from toto_cpp import forecast_dataset
 
 MODEL = str(GOLDEN / "toto1-tiny-a")
 #: The horizon goes beyond the first patch, so that draws are part of what must be equal.
 OPTIONS = dict(model=MODEL, level=[80], num_samples=16, seed=3)
 H = 20
+COUNT = 60  #: series of the files of conftest.py
+run = partial(forecast_dataset, h=H, **OPTIONS)
+
+
+def command(source, out, *more):
+    """The same on the command line."""
+    options = ["--horizon", str(H), "--model", MODEL, "--level", "80", "--num-samples", "16", "--seed", "3", "--batch-size", "16"]
+    return [sys.executable, "-m", "toto_cpp", "dataset", str(source), str(out), *options, *more]
 
 
 def columns(count, seed=0):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ._parts import Parts, write_atomically
+from ._parts import Parts, write_text_atomically
 from ._sources import COMPRESSED, File
 from ._tables import module
 from ._task import Task
@@ -92,11 +92,7 @@ def partition(task: Task, files: list[File], work: Path, buckets: int, parts: Pa
         )
     shutil.rmtree(work / "spill", ignore_errors=True)
     names = sorted(path.name.split("=", 1)[1] for path in (work / "rows").glob("__bucket=*"))
-    write_atomically(done, lambda path: _write(path, " ".join(names)))
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text)
+    write_text_atomically(done, " ".join(names))
 
 
 def _rows(work: Path, bucket: int) -> Path:

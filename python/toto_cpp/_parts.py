@@ -32,6 +32,13 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def write_text_atomically(path: Path, text: str) -> None:
+    def write(temporary: Path) -> None:
+        temporary.write_text(text)
+
+    write_atomically(path, write)
+
+
 class Parts:
     """The folder. ``described`` says what is computed from what: work is resumed where it is the same."""
 
@@ -57,7 +64,7 @@ class Parts:
                     str(folder), "choose another folder, or resume=False to begin anew",
                 )  # fmt: skip
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(manifest, lambda path: _write(path, text))
+        write_text_atomically(manifest, text)
 
     @staticmethod
     def name(*numbers: int) -> str:
@@ -80,10 +87,10 @@ class Parts:
         """Marks this shard as done; True where it was the last one, and all is there."""
         index, count = self.shard
         if count > 1:
-            write_atomically(self.folder / f"_done-{index}-of-{count}", lambda path: _write(path, ""))
+            write_text_atomically(self.folder / f"_done-{index}-of-{count}", "")
             if any(not (self.folder / f"_done-{i}-of-{count}").exists() for i in range(count)):
                 return (self.folder / _SUCCESS).exists()
-        write_atomically(self.folder / _SUCCESS, lambda path: _write(path, ""))
+        write_text_atomically(self.folder / _SUCCESS, "")
         for path in self.folder.iterdir():  # of shards that are done, and of processes that were killed
             if re.fullmatch(r"_done-\d+-of-\d+", path.name) or _TEMPORARY.fullmatch(path.name):
                 path.unlink(missing_ok=True)
@@ -101,10 +108,6 @@ def _empty(folder: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text)
 
 
 def _changed(before: str, now: str) -> str:

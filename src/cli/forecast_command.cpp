@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -24,6 +23,7 @@
 #include "core/file_set.h"
 #include "core/json.h"
 #include "core/trace.h"
+#include "data/file_name.h"
 #include "toto/tools/backtest.hpp"
 #include "toto/tools/output.hpp"
 
@@ -107,14 +107,6 @@ data::ColumnNames names_for(const std::string& columns, std::span<const data::Re
   return names;
 }
 
-/// What tune and backtest call the series of a file that has no ids.
-std::string symbol_of(const std::string& file) {
-  std::filesystem::path name = std::filesystem::path(file).filename();
-  const std::string packing = name.extension().string();
-  if (packing == ".gz" || packing == ".zst" || packing == ".zip") name = name.stem();
-  return file == "<stdin>" ? "stdin" : name.stem().string();
-}
-
 data::Dataset read_inputs(ForecastRequest& request, const ModelInfo& model) {
   const Span span("read");
   std::optional<data::CovariateTable> future;
@@ -136,9 +128,11 @@ data::Dataset read_inputs(ForecastRequest& request, const ModelInfo& model) {
     append(all.warnings, one.warnings);
   }
   data::tell_apart(all.series, files);
-  for (std::size_t i = 0; i < files.size() && !request.by_symbol.empty(); ++i) {
-    const data::TimeSeries& series = all.series[i];
-    if (series.group.empty()) request.file_of[series.id] = symbol_of(files[i]);
+  if (!request.by_symbol.empty()) {
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const data::TimeSeries& series = all.series[i];
+      if (series.group.empty()) request.file_of[series.id] = data::stem_of(files[i]);
+    }
   }
   request.names = names_for(request.columns, readings);
   if (future) {

@@ -37,7 +37,7 @@ struct ForecastRequest {
   std::size_t context = 0;  ///< of --context, where csv.context had to be longer
   std::string parameters;   ///< a file that toto tune wrote; empty: none
   std::map<std::string, backtest::Parameters, std::less<>> by_symbol;  ///< what it says
-  std::map<std::string, std::string, std::less<>> file_of;  ///< stem by id, of tables without ids
+  std::map<std::string, std::string, std::less<>> file_of;  ///< by id, of tables without ids
   std::string output;             ///< CSV or JSON by suffix; "-": standard output; empty: none
   std::string output_samples;     ///< the trajectories; likewise
   std::string output_horizon;     ///< what is asked of the whole horizon; likewise

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "core/json.h"
-#include "core/utf8.h"
 #include "data/context.h"
+#include "data/file_name.h"
 #include "data/fill.h"
 #include "data/sessions.h"
 #include "data/table.h"
@@ -21,30 +21,6 @@
 
 namespace toto::data {
 namespace {
-
-std::string stem_of(std::string_view name) {
-  if (name == "<stdin>") return "stdin";
-  name = name.substr(name.rfind('/') + 1);
-  for (const std::string_view packing : {".gz", ".zst", ".zip"}) {
-    if (name.ends_with(packing) && name.find('.') < name.rfind('.')) {
-      name.remove_suffix(packing.size());
-    }
-  }
-  name = name.substr(0, name.rfind('.'));
-  const bool usable = !name.empty() && first_invalid_utf8(name) == std::string_view::npos;
-  return usable ? std::string(name) : "series";
-}
-
-/// The last folder of a path; empty if it has none with a name.
-std::string folder_of(std::string_view name) {
-  const std::size_t end = name.rfind('/');
-  if (end == std::string_view::npos) return {};
-  name = name.substr(0, end);
-  name = name.substr(name.rfind('/') + 1);
-  const bool usable =
-      name != "." && name != ".." && first_invalid_utf8(name) == std::string_view::npos;
-  return usable ? std::string(name) : std::string();
-}
 
 class Assembler {
  public:

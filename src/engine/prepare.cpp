@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/philox.h"
-#include "engine/all_finite.h"
+#include "engine/check_finite.h"
 
 namespace toto {
 namespace {
@@ -66,19 +66,9 @@ void check_sizes(const Series& s, std::size_t horizon) {
 }
 
 void check_values(const Series& s) {
-  if (!all_finite(s.values)) {
-    const auto bad =
-        std::find_if(s.values.begin(), s.values.end(), [](float v) { return !std::isfinite(v); });
-    const auto i = static_cast<std::size_t>(bad - s.values.begin());
-    refuse(s, "not_finite",
-           fmt::format("variate {}, step {} is not a finite number", i / s.steps, i % s.steps),
-           "fill missing values and set their mask to 0");
-  }
+  check_finite(s.id, s.values, s.steps, s.future_exogenous);
   if (!std::ranges::all_of(s.value_offsets, [](double x) { return std::isfinite(x); })) {
     refuse(s, "not_finite", "a value offset is not a finite number");
-  }
-  if (!all_finite(s.future_exogenous)) {
-    refuse(s, "not_finite", "a future covariate is not a finite number");
   }
   const bool observed =
       s.mask.empty() || std::any_of(s.mask.begin(), s.mask.end(), [](auto m) { return m != 0; });

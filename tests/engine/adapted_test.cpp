@@ -271,37 +271,6 @@ std::vector<float> of_all_sizes(double size) {
 
 // Whatever is done in float32 for speed: values are multiplied, and results divided, in double and
 // rounded once.
-// Scaling another variate must not turn an infinity into the largest number of float32.
-TEST(InputScale, AnInfinityOfOneOfSeveralVariatesIsRefused) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  Forecaster forecaster(nano());
-  const auto code_of = [&](const OwnedSeries& s, double scale = 0) {
-    ForecastOptions options = drawn(3);
-    options.input_scale = scale;
-    try {
-      (void)forecast(forecaster, s, options);
-    } catch (const Error& error) {
-      return error.code();
-    }
-    return std::string("none");
-  };
-  for (const double scale : {0.0, 3.0}) {
-    for (const std::size_t v : {0, 1}) {
-      for (const float value : {kInfinity, -kInfinity}) {
-        OwnedSeries s = wave(1, 96, 2);
-        s.values[v * 96 + 40] = value;
-        EXPECT_EQ(code_of(s, scale), "not_finite") << "variate " << v;
-      }
-    }
-    OwnedSeries s = wave(1, 96, 2);
-    s.exogenous = 1;
-    s.future = {0, kInfinity, 0};
-    EXPECT_EQ(code_of(s, scale), "not_finite");
-    s.future = {0, std::numeric_limits<float>::max(), 0};
-    EXPECT_EQ(code_of(s, scale), "none");
-  }
-}
-
 TEST(InputScale, ProductsAndQuotientsAreRoundedOnce) {
   const auto backend = make_backend({});
   for (const double scale :

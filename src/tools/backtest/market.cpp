@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <set>
 
 #include "core/json.h"
 #include "data/calendar.h"
+#include "data/file_name.h"
 #include "data/text.h"
 #include "tools/backtest/column_names.h"
 #include "tools/backtest/data_check.h"
@@ -19,8 +19,6 @@
 
 namespace toto::backtest {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 5> kBarWords = {"open", "high", "low", "close", "volume"};
 
@@ -273,11 +271,10 @@ Market read_market(const MarketOptions& options) {
     market.warnings = future->warnings;
   }
   for (const std::string& path : data::csv_files(options.inputs)) {
-    const std::string stem = fs::path(path).stem().string();
     try {
       FileReader(path, options, future ? &*future : nullptr).read(market);
     } catch (const Error& error) {
-      market.errors.push_back({stem, error});
+      market.errors.push_back({data::stem_of(path), error});
       ++unreadable;
     }
   }

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Taking the effect out of a series, and putting it back into a forecast.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
-#include <string>
-#include <string_view>
 
-#include "engine/all_finite.h"
+#include "engine/check_finite.h"
 #include "engine/guards.h"
 #include "statistics/mixture.h"
 #include "toto/tools/regress.hpp"
@@ -53,29 +49,10 @@ void keep_bounds(Forecast& forecast, std::size_t cell, const Bounds& bounds, boo
   }
 }
 
-/// As the engine says it of series that it is given.
-void check_finite(const data::TimeSeries& series) {
-  const auto refuse = [&](const std::string& message, std::string_view remedy) {
-    throw Error(ExitStatus::bad_data, "not_finite", message, fmt::format("series '{}'", series.id),
-                remedy);
-  };
-  const auto bad =
-      std::ranges::find_if_not(series.values, [](float x) { return std::isfinite(x); });
-  if (bad != series.values.end()) {
-    const auto i = static_cast<std::size_t>(bad - series.values.begin());
-    refuse(fmt::format("variate {}, step {} is not a finite number", i / series.steps,
-                       i % series.steps),
-           "fill missing values and set their mask to 0");
-  }
-  if (!all_finite(series.future_covariates)) {
-    refuse("a future covariate is not a finite number", "");
-  }
-}
-
 }  // namespace
 
 Regressed take_out(const data::TimeSeries& series) {
-  check_finite(series);
+  check_finite(series.id, series.values, series.steps, series.future_covariates);
   const std::size_t targets = series.targets();
   const std::size_t columns = series.covariates;
   const std::size_t steps = series.steps;
