@@ -10,7 +10,7 @@ import pathlib
 
 import series
 
-VIEWS = ["", "flip", "log", "flip,log", "context/2", "flip,log,context/2"]
+VIEWS = ["", "flip", "log", "season", "flip,log", "flip,log,season", "context/2", "flip,log,context/2"]
 
 
 def main():

@@ -209,7 +209,7 @@ typedef struct toto_forecast_options {
   toto_progress_fn progress;  ///< may be NULL; also the way to cancel
   void* user;                 ///< handed to `progress`
   int32_t tails;              ///< TOTO_TAILS_*
-  const char* views;          ///< "flip,log,context/2" (docs/cli.md), averaged; NULL: none
+  const char* views;          ///< "flip,log,season" (docs/cli.md), averaged; NULL: none
 } toto_forecast_options;
 #define TOTO_FORECAST_OPTIONS_INIT \
   { sizeof(toto_forecast_options), 64, 256, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL }

@@ -21,8 +21,10 @@ struct Views {
   bool log = false;                       ///< log y; left out where an observed value is 0 or less
   std::vector<std::size_t> shorter = {};  ///< K, 2 to 1,024: the last 1/K of the context; left out
                                           ///< where a variate has fewer than 16 observations there
+  bool season = false;  ///< y less the season found in its values, which is added to the forecast;
+                        ///< left out where none is found
 
-  [[nodiscard]] bool any() const { return flip || log || !shorter.empty(); }
+  [[nodiscard]] bool any() const { return flip || log || season || !shorter.empty(); }
   /// Passes of the model, that over the series itself among them.
   [[nodiscard]] std::size_t passes() const;
   /// Those that `taken` does not have.
@@ -30,7 +32,7 @@ struct Views {
   bool operator==(const Views&) const = default;
 };
 
-/// "flip,log,context/2", each once, in any order; "none" or empty: none. Throws Error (2)
+/// "flip,log,season,context/2", each once, in any order; "none" or empty: none. Throws Error (2)
 /// invalid_views.
 Views parse_views(std::string_view text);
 /// What parse_views takes, in one order; empty: none.

@@ -24,6 +24,18 @@ def test_views_are_averages_of_quantiles(model):
     np.testing.assert_array_equal(both.quantiles, expected.astype(np.float32))
 
 
+def test_the_season_is_found_in_the_values(model):
+    noise = np.random.default_rng(3)
+    table = noise.standard_normal(60)
+    t = np.arange(60 * 8 + 48)
+    y = table[t % 60] + 0.05 * noise.standard_normal(len(t))
+    error = {
+        views: np.abs(model.forecast(y[:-48], 48, views=views).median.ravel() - table[t[-48:] % 60]).mean()
+        for views in ("", "season")
+    }
+    assert error["season"] < error[""] / 2
+
+
 def test_views_have_no_samples(model):
     for options in ({"samples": True}, {"parameters": True}, {"mean_only": True}):
         with pytest.raises(toto_cpp.TotoError) as caught:

@@ -30,7 +30,7 @@ class ForecastOptions(TypedDict, total=False):
     tails: Literal["clamp", "exponential"]  #: of Toto 2.0, beyond its quantiles 0.1 and 0.9
     missing: Literal["ffill", "linear", "zero", "seasonal", "model", "error"]  #: what stands for NaN
     season: int  #: 0: steps of a season, for missing="seasonal"
-    views: str  #: "": other looks that are forecast as well and averaged: "flip,log,context/2"
+    views: str  #: "": other looks that are forecast as well and averaged: "flip,log,season,context/2"
     context: int  #: 4096: the last so many steps are looked at
     decode_block_size: int  #: 0; this and the next three: Toto 2.0, as in the official code
     has_missing_values: bool  #: True

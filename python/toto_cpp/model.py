@@ -138,7 +138,7 @@ class Model:
         "samples". ``paths``: "independent", or "coherent": the steps are drawn together.
         ``tails``: what Toto 2.0 gives beyond its quantiles 0.1 and 0.9: "clamp", these two, or "exponential", which is
         an assumption. ``align``: "pad" or "trim". ``missing``: what stands for NaN: "ffill", "linear", "zero", "seasonal" (long gaps as ``season`` steps before
-        and after), "model" (gaps of 4 steps or more as the model forecasts them) or "error". ``views``: "flip,log,context/2":
+        and after), "model" (gaps of 4 steps or more as the model forecasts them) or "error". ``views``: "flip,log,season,context/2":
         other looks that are forecast as well, one pass each, and averaged in quantiles (no samples, no parameters). ``context``:
         the last so many steps (4096) are looked at, up to the last that is there. ``decode_block_size``,
         ``has_missing_values``, ``scaler_fallback_min_obs`` and ``quantile_real_cap_k`` are Toto 2.0's, as in the

@@ -21,6 +21,18 @@ std::string steps(std::size_t count) {
   return fmt::format("{} step{}", count, count == 1 ? "" : "s");
 }
 
+std::string why_left_out(std::string_view views) {
+  std::string text;
+  const auto add = [&](std::string_view word, std::string_view why) {
+    if (views.find(word) == std::string_view::npos) return;
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", why);
+  };
+  add("log", "log: a value is 0 or less");
+  add("season", "season: none is found");
+  add("context", "context: too few values there");
+  return text;
+}
+
 std::size_t observed(const TimeSeries& series) {
   std::size_t least = series.steps;
   for (std::size_t v = 0; v < series.targets(); ++v) {
@@ -116,10 +128,7 @@ std::vector<std::string> forecast_notes(std::span<const TimeSeries> series,
   });
   tell([](const TimeSeries&, const Forecast& f) {
     const std::string& left = f.applied.views_left_out;
-    return left.empty() ? std::string()
-                        : fmt::format("{} left out ({})", left,
-                                      left.starts_with("log") ? "log: a value is 0 or less"
-                                                              : "too few values there");
+    return left.empty() ? std::string() : fmt::format("{} left out ({})", left, why_left_out(left));
   });
   std::size_t passes = 1;
   for (const Forecast& f : forecasts) passes = std::max(passes, f.applied.passes);

@@ -10,8 +10,8 @@ Flag add_views_option(const Command& command, Views& views) {
       .add_option_function(
           "--views", [&views](const std::string& text) { views = parse_views(text); },
           "Forecast other looks at each series as well, and average the quantiles: flip (-y), log "
-          "(log y, where all values are above 0), context/K (the last 1/K of the context). Each "
-          "is one more pass of the model")
+          "(log y, where all values are above 0), season (y less the season that its values "
+          "show), context/K (the last 1/K of the context). Each is one more pass of the model")
       .type_name("VIEW,...")
       .group("The forecast");
 }

@@ -63,11 +63,11 @@ void check_part(std::size_t part) {
 }  // namespace
 
 std::size_t Views::passes() const {
-  return 1 + std::size_t{flip} + std::size_t{log} + shorter.size();
+  return 1 + std::size_t{flip} + std::size_t{log} + std::size_t{season} + shorter.size();
 }
 
 Views Views::without(const Views& taken) const {
-  Views left{flip && !taken.flip, log && !taken.log, {}};
+  Views left{flip && !taken.flip, log && !taken.log, {}, season && !taken.season};
   for (const std::size_t part : shorter) {
     const bool has = std::ranges::find(taken.shorter, part) != taken.shorter.end();
     if (!has) left.shorter.push_back(part);
@@ -85,8 +85,8 @@ Views parse_views(std::string_view text) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string_view word = text.substr(begin, end - begin);
     begin = end + 1;
-    if (word == "flip" || word == "log") {
-      bool& wanted = word == "flip" ? views.flip : views.log;
+    if (word == "flip" || word == "log" || word == "season") {
+      bool& wanted = word == "flip" ? views.flip : word == "log" ? views.log : views.season;
       once(wanted, word);
       wanted = true;
       continue;
@@ -97,7 +97,7 @@ Views parse_views(std::string_view text) {
     const auto found =
         std::from_chars(word.data() + (shorter ? kShorter.size() : word.size()), last, part);
     if (!shorter || found.ec != std::errc() || found.ptr != last) {
-      refuse(fmt::format("expected flip, log or context/K, found {}", quote(word)));
+      refuse(fmt::format("expected flip, log, season or context/K, found {}", quote(word)));
     }
     check_part(part);
     once(std::ranges::find(views.shorter, part) != views.shorter.end(), word);
@@ -115,16 +115,27 @@ std::string to_text(const Views& views) {
   };
   if (views.flip) add("flip");
   if (views.log) add("log");
+  if (views.season) add("season");
   for (const std::size_t part : views.shorter) add(fmt::format("{}{}", kShorter, part));
   return text;
 }
 
 Views views_of(const Series& series, const ForecastOptions& options) {
+  Seasons seasons;
+  return views_of(series, options, seasons);
+}
+
+Views views_of(const Series& series, const ForecastOptions& options, Seasons& seasons) {
   Views taken;
   if (!options.views.any() || !fits(series, options.horizon)) return taken;
   const std::size_t gap = options.across_missing ? missing_end(series) : 0;
   taken.flip = options.views.flip;
-  taken.log = options.views.log && all_positive(series);
+  const bool positive = (options.views.log || options.views.season) && all_positive(series);
+  taken.log = options.views.log && positive;
+  if (options.views.season) {
+    find_seasons(series, targets_of(series), positive, seasons);
+    taken.season = seasons.any();
+  }
   for (const std::size_t part : options.views.shorter) {
     if (is_enough(series, gap, part)) taken.shorter.push_back(part);
   }

@@ -28,6 +28,12 @@ double offset_of(const Series& s, std::size_t v) {
   return s.value_offsets.empty() ? 0.0 : s.value_offsets[v];
 }
 
+/// Not beyond what a float holds.
+float to_float(double value) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(value, -kMost, kMost));
+}
+
 /// The level that is as far from 1 as `level` is from 0. One of `levels` where rounding alone tells
 /// them apart, so that symmetric levels are mirrored onto themselves.
 double mirror(double level, std::span<const double> levels) {
@@ -108,6 +114,33 @@ void ViewedJobs::take_log(View& view) {
   options.select.mean = options.select.std = false;
 }
 
+/// What is missing repeats the rest before it, and the first that is observed before that.
+void ViewedJobs::take_season(View& view) {
+  const Series& s = *view.given->series;
+  const Seasons& seasons = *view.seasons;
+  if (seasons.log) {
+    take_log(view);
+  } else {
+    view.values.assign(s.values.begin(), s.values.end());
+  }
+  for (std::size_t v = 0; v < targets_of(s); ++v) {
+    if (!seasons.of[v].any()) continue;
+    const auto row = std::span(view.values).subspan(v * s.steps, s.steps);
+    std::size_t first = s.steps;
+    for (std::size_t t = 0; t < s.steps; ++t) {
+      const bool observed = s.mask.empty() || s.mask[v * s.steps + t] != 0;
+      if (observed) {
+        row[t] = to_float(double{row[t]} - seasons.at(v, t));
+        first = std::min(first, t);
+      } else if (t > first) {
+        row[t] = row[t - 1];
+      }
+    }
+    std::fill_n(row.begin(), first, row[first]);
+  }
+  view.series.values = view.values;
+}
+
 /// The last part of what there is up to the last observation, and what is missing after it.
 void ViewedJobs::shorten(View& view) {
   const Series& s = *view.given->series;
@@ -142,6 +175,8 @@ void ViewedJobs::make(View& view) {
       return flip(view);
     case Kind::log:
       return take_log(view);
+    case Kind::season:
+      return take_season(view);
     case Kind::shorter:
       return shorten(view);
   }
@@ -153,6 +188,7 @@ void ViewedJobs::add(Viewed& viewed, Kind kind, std::size_t part) {
   view.kind = kind;
   view.part = part;
   view.given = viewed.given;
+  view.seasons = &viewed.seasons;
   ++viewed.count;
 }
 
@@ -162,15 +198,22 @@ std::span<const ForecastJob> ViewedJobs::start(const Backend& backend,
   viewed_.clear();
   const auto has_views = [](const ForecastJob& job) { return job.options->views.any(); };
   if (std::ranges::none_of(jobs, has_views)) return jobs;
-  for (const ForecastJob& job : jobs) {
-    Viewed viewed{&job, used_, 0, {}};
-    if (has_views(job)) viewed.taken = views_of(*job.series, *job.options);
+  viewed_.resize(jobs.size());
+  share_out(backend, jobs.size(), [&](std::size_t i) {
+    if (has_views(jobs[i])) {
+      viewed_[i].taken = views_of(*jobs[i].series, *jobs[i].options, viewed_[i].seasons);
+    }
+  });
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    Viewed& viewed = viewed_[i];
+    viewed.given = &jobs[i];
+    viewed.first = used_;
     // What the engine refuses, and what has no view left, is one pass as well.
-    if (has_views(job)) add(viewed, Kind::plain);
+    if (has_views(jobs[i])) add(viewed, Kind::plain);
     if (viewed.taken.flip) add(viewed, Kind::flip);
     if (viewed.taken.log) add(viewed, Kind::log);
+    if (viewed.taken.season) add(viewed, Kind::season);
     for (const std::size_t part : viewed.taken.shorter) add(viewed, Kind::shorter, part);
-    viewed_.push_back(std::move(viewed));
   }
   share_out(backend, used_, [&](std::size_t i) { make(views_[i]); });
   jobs_.clear();
@@ -186,27 +229,35 @@ std::span<const ForecastJob> ViewedJobs::start(const Backend& backend,
 
 /// Into the units of the series; statistics in the places that the options of the job ask for.
 void ViewedJobs::bring_back(View& view) {
-  if (view.kind != Kind::log) return;
+  const bool seasonal = view.kind == Kind::season;
+  if (!view.of_log() && !seasonal) return;
   const Series& s = *view.given->series;
   Forecast& f = view.out;
   const std::size_t cells = f.variates * f.horizon;
   constexpr double kMost = std::numeric_limits<float>::max();
   for (std::size_t v = 0; v < targets_of(s); ++v) {
-    const double offset = offset_of(s, v);
-    const double clamp = view.given->options->guards.clamp;
-    const double range = view.lowest[v] == view.highest[v] ? std::abs(offset + view.lowest[v])
-                                                           : view.highest[v] - view.lowest[v];
-    const double most = clamp > 0 ? view.highest[v] + clamp * range : kMost;
-    const auto back = [&](float value) {
-      return static_cast<float>(std::min(std::exp(double{value}) - offset, most));
-    };
-    for (std::size_t t = v * f.horizon; t < (v + 1) * f.horizon; ++t) {
-      if (!f.median.empty()) f.median[t] = back(f.median[t]);
-      for (std::size_t l = 0; l < f.levels.size(); ++l) {
-        f.quantiles[l * cells + t] = back(f.quantiles[l * cells + t]);
-      }
+    const bool has_season = seasonal && view.seasons->of[v].any();
+    double most = kMost;
+    if (view.of_log() && view.given->options->guards.clamp > 0) {
+      const double low = view.lowest[v], high = view.highest[v];
+      const double range = low == high ? std::abs(offset_of(s, v) + low) : high - low;
+      most = high + view.given->options->guards.clamp * range;
+    }
+    for (std::size_t t = 0; t < f.horizon; ++t) {
+      const double season = has_season ? view.seasons->at(v, s.steps + t) : 0.0;
+      const auto back = [&](float& value) {
+        const double whole = double{value} + season;
+        value = view.of_log()
+                    ? static_cast<float>(std::min(std::exp(whole) - offset_of(s, v), most))
+                    : to_float(whole);
+      };
+      const std::size_t cell = v * f.horizon + t;
+      if (!f.median.empty()) back(f.median[cell]);
+      for (std::size_t l = 0; l < f.levels.size(); ++l) back(f.quantiles[l * cells + cell]);
+      if (!view.of_log() && !f.mean.empty()) back(f.mean[cell]);
     }
   }
+  if (!view.of_log()) return;
   if (!view.given->options->select.mean) return;
   f.mean.assign(cells, 0.0F);
   for (std::size_t cell = 0; cell < cells; ++cell) {
@@ -214,6 +265,13 @@ void ViewedJobs::bring_back(View& view) {
     for (std::size_t i = 0; i < kMeanParts; ++i) sum += double{row_of(f, mean_level(i))[cell]};
     f.mean[cell] = static_cast<float>(sum / static_cast<double>(kMeanParts));
   }
+}
+
+/// A variate without a season is what the other views make of it.
+double ViewedJobs::View::weight(std::size_t variate) const {
+  if (kind != Kind::season) return 1;
+  const Season& season = seasons->of[variate];
+  return season.any() ? season.weight() : 0.0;
 }
 
 void ViewedJobs::average(const Viewed& viewed) const {
@@ -245,10 +303,11 @@ void ViewedJobs::average(const Viewed& viewed) const {
       double count = 0;
       for (const View& view : views) {
         const std::span<const float> row = row_in(view);
-        if (row.empty()) continue;
+        const double weight = v < targets ? view.weight(v) : 1.0;
+        if (row.empty() || weight == 0) continue;
         const bool minus = mirrored && view.kind == Kind::flip && v < targets;
-        sum += minus ? -double{row[cell]} : double{row[cell]};
-        ++count;
+        sum += weight * (minus ? -double{row[cell]} : double{row[cell]});
+        count += weight;
       }
       at[v * to.variate + cell % plain.horizon] = static_cast<float>(sum / count);
     }

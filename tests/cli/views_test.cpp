@@ -53,6 +53,22 @@ TEST_F(ViewsCommand, SaysPassesAndWhatIsLeftOut) {
   EXPECT_NE(told.err.find("2 passes"), std::string::npos) << told.err;
 }
 
+TEST_F(ViewsCommand, FindsTheSeasonOrSaysThatThereIsNone) {
+  const json found = series_of(hours(20), {"--views", "season"});
+  EXPECT_EQ(found["passes"], 2);
+  EXPECT_EQ(found["views_left_out"], "");
+  std::string line = "ds,y\n";
+  for (int t = 0; t < 60; ++t)
+    line += fmt::format("2024-02-{:02} {:02}:00,{}\n", 1 + t / 24, t % 24, t);
+  const json none = series_of(line, {"--views", "season,log"});
+  EXPECT_EQ(none["passes"], 1);
+  EXPECT_EQ(none["views_left_out"], "log,season");
+  const Result told = forecast(line, {"--views", "season,log"});
+  EXPECT_NE(told.err.find("log,season left out (log: a value is 0 or less; season: none is found)"),
+            std::string::npos)
+      << told.err;
+}
+
 TEST_F(ViewsCommand, GoesOnWhereItStopped) {
   const std::vector<std::string> flags = {"--views", "log,flip", "--resume", path("kept"), "-q"};
   const json first = series_of(hours(0), flags);
@@ -65,10 +81,16 @@ TEST_F(ViewsCommand, RefusesWhatHasNoAverage) {
            {"--views", "flip", "--mean"},
            {"--views", "flip", "--output-samples", "s.csv"},
            {"--views", "flop"},
+           {"--views", "season", "--mean"},
            {"--views", "flip", "--aggregate", "trimmed_mean_10"}}) {
     EXPECT_EQ(forecast(hours(20), more).status, 2) << more[1];
   }
   EXPECT_EQ(forecast(hours(20), {"--views", "flip", "--aggregate", "p10"}).status, 0);
+  for (const char* words : {"season,season", "season/2", "seasons"}) {
+    const Result refused = forecast(hours(20), {"--views", words});
+    EXPECT_EQ(refused.status, 2) << words;
+    EXPECT_NE(refused.err.find("[invalid_views]"), std::string::npos) << refused.err;
+  }
 }
 
 TEST_F(ViewsCommand, FillsGapsBySeasonAndByTheModel) {

@@ -70,12 +70,16 @@ class ViewsTest : public testing::Test {
 };
 
 TEST_F(ViewsTest, WordsAreReadAndRefused) {
-  EXPECT_EQ(to_text(parse_views("context/4,log,flip,context/2")), "flip,log,context/2,context/4");
+  EXPECT_EQ(to_text(parse_views("context/4,season,log,flip,context/2")),
+            "flip,log,season,context/2,context/4");
   EXPECT_FALSE(parse_views("none").any());
   EXPECT_FALSE(parse_views("").any());
   EXPECT_EQ(parse_views("flip,context/3").passes(), 3U);
-  for (const char* text : {"flop", "flip,", "flip,flip", "context/1", "context/1025", "context/",
-                           "context/2x", "context/2,context/2", " flip", "context/-2"}) {
+  EXPECT_EQ(parse_views("season").passes(), 2U);
+  EXPECT_EQ(to_text(parse_views("season,flip").without(parse_views("flip"))), "season");
+  for (const char* text :
+       {"flop", "flip,", "flip,flip", "context/1", "context/1025", "context/", "context/2x",
+        "context/2,context/2", " flip", "context/-2", "season,season", "season/2", "seasonal"}) {
     try {
       (void)parse_views(text);
       ADD_FAILURE() << text;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "server/compress.h"
 #include "server/fake_exchange.h"
@@ -130,6 +131,38 @@ TEST_F(AppTest, TailsAreAnOption) {
   }
   json body = forecast();
   body["options"]["tails"] = "fat";
+  EXPECT_EQ(post(kForecast, body).status, 400);
+}
+
+TEST_F(AppTest, ViewsAreAnOption) {
+  const auto wave = test::wave(0, 30);
+  std::vector<float> daily(70);
+  for (std::size_t t = 0; t < 70; ++t) daily[t] = wave.values[t % 7];
+  json body = forecast(1, 20);
+  body["inputs"][0]["series"] = daily;
+  const std::string pattern =
+      json::parse(get("/openapi.json").body)["components"]["schemas"]["Extensions"]["properties"]
+                                            ["views"]["pattern"];
+  Series view = wave.view();
+  view.values = daily;
+  view.steps = daily.size();
+  for (const char* words : {"season", "flip,season,context/2"}) {
+    EXPECT_TRUE(std::regex_match(words, std::regex(pattern))) << words;
+    body["options"]["views"] = words;
+    const HttpResponse response = post(kForecast, body);
+    ASSERT_EQ(response.status, 200) << response.body;
+    ForecastOptions options;
+    options.horizon = 20;
+    options.levels = {0.1, 0.9};
+    options.num_samples = 8;
+    options.views = parse_views(words);
+    Forecaster forecaster(test::make_model(test::spec_config()));
+    const Forecast expected = forecaster.forecast({&view, 1}, options).front();
+    EXPECT_EQ(expected.applied.views_left_out, "");
+    const json content = json::parse(response.body)["outputs"][0]["content"][0];
+    EXPECT_EQ(content["mean_forecast"].get<std::vector<float>>(), expected.mean);
+  }
+  body["options"]["views"] = "seasons";
   EXPECT_EQ(post(kForecast, body).status, 400);
 }
 

@@ -63,6 +63,7 @@ def main():
     parser.add_argument("--model", type=pathlib.Path, action="append", default=[])
     parser.add_argument("--set", default="wide", choices=["test", "dev", "markets", "wide", "wide-dev"])
     parser.add_argument("--samples", type=int, default=256)
+    parser.add_argument("--views", default="", help="each model with these views too, as --views of toto forecast")
     parser.add_argument("--ets", action="store_true", help="AutoETS beside them: slow")
     parser.add_argument("--baselines", type=pathlib.Path, help="take them from an earlier --csv")
     parser.add_argument("--report", type=pathlib.Path)
@@ -74,10 +75,11 @@ def main():
         series = series_of(args.set)
         windows = windows_of(series, args.set.startswith("wide"))
         forecasts = {}
-        for model in args.model:
+        for model, views in [(m, v) for m in args.model for v in dict.fromkeys(["", args.views])]:
+            name = f"{model.name}, {views}" if views else model.name
             started = time.monotonic()
-            forecasts[model.name] = engine.by_toto(args.toto, model, windows, args.samples)
-            print(f"{model.name}: {len(windows)} windows in {time.monotonic() - started:.1f} s", flush=True)
+            forecasts[name] = engine.by_toto(args.toto, model, windows, args.samples, views)
+            print(f"{name}: {len(windows)} windows in {time.monotonic() - started:.1f} s", flush=True)
         if args.baselines:
             known = pd.read_csv(args.baselines)
             known = known[~known["forecaster"].isin(forecasts)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Skill probes: series whose best forecast is known, and how far a model is from it.
 
-    training/probe --toto build/release/toto --model models/toto-nano --model models/NAME
+    training/probe --toto build/release/toto --model models/toto-nano --model models/NAME --views season
 
 The figure is the mean absolute error of the median relative to that of the oracle, which knows the
 process and not its noise; for rare demand, of the mean of nine quantiles relative to the true mean.
@@ -156,12 +156,13 @@ def table_of(args):
         windows = [p.window() for p in probes]
         mark = "0.9 to 1.1" if name == "rare demand" else f"{MARKS[name]:.1f}" if name in MARKS else ""
         rows[name] = {"mark": mark}
-        for model in args.model:
-            quantiles = engine.by_toto(args.toto, model, windows, args.samples)
-            rows[name][model.name] = judge(probes, quantiles)
-            rows[name][f"{model.name}, in 80 %"] = covered(probes, quantiles)
+        for model, views in [(m, v) for m in args.model for v in dict.fromkeys(["", args.views])]:
+            label = f"{model.name}, {views}" if views else model.name
+            quantiles = engine.by_toto(args.toto, model, windows, args.samples, views)
+            rows[name][label] = judge(probes, quantiles)
+            rows[name][f"{label}, in 80 %"] = covered(probes, quantiles)
             if name == "walks":
-                rows[name][f"{model.name}, beyond step 32"] = covered(probes, quantiles, 32)
+                rows[name][f"{label}, beyond step 32"] = covered(probes, quantiles, 32)
     table = pd.DataFrame.from_dict(rows, orient="index")
     table.index.name = "probe"
     return table
@@ -172,6 +173,7 @@ def main():
     parser.add_argument("--toto", type=pathlib.Path, required=True)
     parser.add_argument("--model", type=pathlib.Path, action="append", required=True)
     parser.add_argument("--samples", type=int, default=256)
+    parser.add_argument("--views", default="", help="each model with these views too, as --views of toto forecast")
     parser.add_argument("--report", type=pathlib.Path)
     args = parser.parse_args()
     text = evaluate.markdown(table_of(args)) + "\n" + marks_text()
