@@ -27,6 +27,7 @@ TOKENS = 9600  # of a batch of a round
 DRAWN = [384, 128, 512]  # tokens of a step, by length of history
 WEIGHTS = [1.0, 0.5, 4.0]
 RATES = [0.01, 0.01, 0.02]  # of gates, values and what they add
+MEDIAN = 5.0  # weight of the median beside those of the other quantiles
 MIDDLE = slice(QUANTILES // 2, QUANTILES // 2 + 1)
 
 
@@ -158,7 +159,8 @@ def fitted(model, x, kind, factors, steps, units=5, seed=1):
     params = [p.requires_grad_(True) for p in params]
     adam = torch.optim.Adam([{"params": [p], "most": rate} for p, rate in zip(params, RATES)], betas=(0.9, 0.98))
     places = [(kind == k).nonzero()[:, 0] for k in range(len(factors))]
-    weight = torch.cat([torch.full((n, 1, 1), w) for n, w in zip(DRAWN, WEIGHTS)])
+    weight = torch.cat([torch.full((n, 1, QUANTILES), w) for n, w in zip(DRAWN, WEIGHTS)])
+    weight[..., MIDDLE] *= MEDIAN
     for i in range(steps):
         at = torch.cat([p[torch.randint(len(p), (n,), generator=generator)] for p, n in zip(places, DRAWN)])
         found = quantiles(last.with_units(read_[at], base[at], *params), model.head, last.eps)
