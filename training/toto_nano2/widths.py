@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bands of another width where the history is short, for next to nothing elsewhere.
 
-    training/widths runs/nano2-d runs/wider --factors 1.45,1.06,1.0 --outer 1.04
+    training/widths runs/nano2-d runs/wider --factors 1.3,1.06,1 --outer 1.04
 
 Factors of histories of less than 32 steps, of less than 64, and longer ones; `--outer` is one more, of the
 two outermost deciles. What all histories share goes into the head exactly (see widen.py). The rest is
@@ -182,7 +182,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--factors", default="1.45,1.06,1.0")
+    parser.add_argument("--factors", default="1.3,1.06,1")
     parser.add_argument("--outer", type=float, default=1.0, help="one more, of the outermost deciles")
     parser.add_argument("--units", type=int, default=5)
     parser.add_argument("--steps", type=int, default=600)
