@@ -5,14 +5,18 @@ import copy
 import json
 import math
 import pathlib
+import socket
+import subprocess
+import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from toto_nano.noise import Draw
-from toto_nano2 import batches, business, calendars, captured, graphs, inference, loads, optimizer, pool, prepare, quotes, series, tensors, train, widen, widths
-from toto_nano2.model import Config, Parts, Toto2, bias_of, fused, over_time, read, written_out
+from toto_nano2 import batches, business, calendars, captured, graphs, inference, loads, optimizer, pool, prepare, quotes, series, tensors, train, trim, widen, widths
+from toto_nano2.team import Team
+from toto_nano2.model import Config, Parts, Toto2, bias_of, fused, over_time, published, read, written_out
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RECIPE = json.loads((ROOT / "training" / "recipes" / "tiny2.json").read_text())
@@ -478,6 +482,72 @@ def test_a_graph_that_loses_its_way_is_left():
     assert run.captured
     run.trust(torch.tensor(2.0), torch.tensor(float("nan")))
     assert run.captured is None
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def test_several_processes_take_the_step_of_their_mean_gradient(tmp_path):
+    program = ROOT / "tests" / "training" / "two_processes.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2",
+               "--master-addr", "127.0.0.1", "--master-port", str(free_port()), str(program), str(tmp_path)]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, second = (load_file(tmp_path / f"rank{i}.safetensors") for i in range(2))
+    own = first.pop("own gradients"), second.pop("own gradients")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not torch.equal(*own)
+    assert torch.allclose(first["sent"], sum(own) / 2, rtol=1e-5, atol=1e-9)
+    saved = weights(tensors.load_checkpoint(tmp_path / "run"))
+    slow = Toto2(Config(**RECIPE["model"]))
+    slow.load_state_dict({k.removeprefix("slow."): v for k, v in first.items() if k.startswith("slow.")})
+    assert torch.equal(saved, weights(slow))
+
+
+def test_steps_without_finite_gradients_are_counted():
+    rows = torch.tensor([[1.0, 2.0], [3.0, torch.nan], [3.0, 4.0]])
+    assert train.summary(rows) == (2.0, 3.0, 1)
+
+
+def test_a_recipe_chooses_shapes():
+    made, _ = train.pools(RECIPE, "cpu", 0, 0, Team())
+    while not made.ready():
+        made.fill_here()
+    only = {s.name: float(s.name == "short") for s in batches.SHAPES}
+    feed = train.Feed(made, batches.Random(torch.Generator(), CPU), {**RECIPE, "shapes": only}, 32)
+    assert all(feed.next().inputs.shape[2] == 16 for _ in range(4))
+
+
+def test_hidden_units_that_others_can_replace_go_without_loss(model, tmp_path):
+    """A network whose hidden units stand there twice gives the same with half of them; a layer that
+    fills a group does nothing."""
+    torch.manual_seed(4)
+    config = Config(d_model=32, num_layers=3, num_heads=2, d_ff=48, layer_group_size=2)
+    net = Toto2(config).eval()
+    for layer in net.layers:
+        values, gates = layer.ffn.fc1.weight.data.chunk(2)
+        values[24:], gates[24:] = values[:24], gates[:24]
+    made, _ = train.pools(RECIPE, "cpu", 0, 0, Team())
+    while not made.ready():
+        made.fill_here()
+    small, lost = trim.trimmed(net, 24, made)
+    assert small.config.d_ff == 24 and max(lost) < 1e-6
+    p = batch_of(batches.SHAPES[2])
+    full, short = (m.stream(p.inputs, p.time_mask, p.variate_mask) for m in (net, small))
+    assert (full - short).abs().max() < 1e-3 * full.abs().max()
+    fewer, lost = trim.trimmed(net, 12, made)
+    assert max(lost) > 1e-4
+
+    whole, filled = trim.whole_groups(small.config, published(small.state_dict()))
+    assert whole.num_layers == 4
+    tensors.write(tmp_path / "model.safetensors", filled)
+    (tmp_path / "config.json").write_text(json.dumps(whole.to_json()))
+    again = tensors.load_checkpoint(tmp_path)
+    assert torch.equal(again.stream(p.inputs, p.time_mask, p.variate_mask), short)
+    assert torch.equal(again.layers[3].taus, torch.zeros(2))
 
 
 def test_adam_is_what_pytorch_has():

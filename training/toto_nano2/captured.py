@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole steps of a run as CUDA graphs, one for each shape of a batch: a step is one launch.
+"""Whole steps of a run as CUDA graphs, one for each shape of a batch: a step is one launch, or two
+with the exchange of gradients between them where several processes train.
 
 A graph is used only if it leaves what a plain step leaves: `Captured.make` tries both on the same
 batches and says what it found. Whatever fails, the run goes on with plain steps.
@@ -55,22 +56,28 @@ class Captured:
     def add(self, prepared):
         """Records a step for batches of this shape. Nothing is computed on a GPU."""
         held = type(prepared)(**{k: v.clone() if k in FIELDS else None for k, v in vars(prepared).items()})
-        out = torch.zeros(2, device=prepared.inputs.device)
+        run, out = self.run, torch.zeros(2, device=prepared.inputs.device)
+        gradients, update = (lambda: run.gradients(held)), (lambda: out.copy_(torch.stack(run.update())))
 
-        def body():
-            out.copy_(torch.stack(self.run.whole_step(held)))
+        def whole():
+            gradients()
+            update()
 
-        self.run.model.zero_grad(set_to_none=True)
-        graph = self.record(body, self.run.device, self.memory)
-        self.run.model.zero_grad(set_to_none=True)
-        self.graphs[self.key(prepared)] = held, graph, out
+        run.model.zero_grad(set_to_none=True)
+        bodies = (whole,) if run.team.size == 1 else (gradients, update)
+        graphs = [self.record(body, run.device, self.memory) for body in bodies]
+        run.model.zero_grad(set_to_none=True)
+        self.graphs[self.key(prepared)] = held, graphs, out
 
     def step(self, prepared):
         """Loss and norm, as of `whole_step`."""
-        held, graph, out = self.graphs[self.key(prepared)]
+        held, graphs, out = self.graphs[self.key(prepared)]
         for name in FIELDS:
             getattr(held, name).copy_(getattr(prepared, name))
-        graph.replay()
+        graphs[0].replay()
+        for graph in graphs[1:]:
+            self.run.team.mean_(self.run.sent)
+            graph.replay()
         return out.clone().unbind()
 
     def compared(self, prepared, rate=0.5):

@@ -180,7 +180,7 @@ class Layer(nn.Module):
         group = c.layer_group_size
         self.variate = index % group >= group - c.num_variate_layers_per_group
         taus = torch.tensor([c.tau(2 * index), c.tau(2 * index + 1)])
-        self.register_buffer("taus", taus, persistent=False)
+        self.register_buffer("taus", taus)
         self.attn = Attention(c)
         self.ffn = FeedForward(c)
 
@@ -309,26 +309,32 @@ class Toto2(nn.Module):
 NAMES = (("layers.", "transformer.layers."), ("head.", "output_head.param_projection.proj."))
 
 
-def published(state: dict, config: Config) -> dict:
+TAUS, BRANCHES = ".taus", (".attn_tau", ".mlp_tau")
+
+
+def published(state: dict) -> dict:
     """The state under the names of a checkpoint, with the weights of the residual branches."""
-    out = {}
+    out, taus = {}, {}
     for name, tensor in state.items():
         for ours, theirs in NAMES:
             if name.startswith(ours):
                 name = theirs + name.removeprefix(ours)
-        out[name] = tensor
-    for i in range(config.num_layers):
-        for b, kind in enumerate(("attn", "mlp")):
-            out[f"transformer.layers.{i}.{kind}_tau"] = torch.tensor(config.tau(2 * i + b))
-    return out
+        if name.endswith(TAUS):
+            taus |= {name.removesuffix(TAUS) + kind: t for kind, t in zip(BRANCHES, tensor.unbind())}
+        else:
+            out[name] = tensor
+    return out | taus
 
 
 def own(tensors: dict) -> dict:
-    out = {}
+    out, taus = {}, {}
     for name, tensor in tensors.items():
         for ours, theirs in NAMES:
             if name.startswith(theirs):
                 name = ours + name.removeprefix(theirs)
-        if not name.endswith("_tau"):
+        if name.endswith(BRANCHES):
+            layer, kind = name.rsplit(".", 1)
+            taus.setdefault(layer + TAUS, {})[kind] = tensor
+        else:
             out[name] = tensor
-    return out
+    return out | {name: torch.stack([of[kind[1:]] for kind in BRANCHES]) for name, of in taus.items()}

@@ -110,7 +110,10 @@ class Pool:
 
     def collect(self, shared):
         """A thread: finished chunks to the device, on a stream of its own."""
-        cuda = next(iter(self.rings.values())).data.is_cuda
+        device = next(iter(self.rings.values())).data.device
+        cuda = device.type == "cuda"
+        if cuda:
+            torch.cuda.set_device(device)  # a thread begins with the first one
         stream = torch.cuda.Stream() if cuda else None
         staging = torch.empty(self.chunk_points, pin_memory=cuda)
         while self.running:
@@ -122,7 +125,7 @@ class Pool:
             self.free.put(slot)
             if cuda:
                 with self.busy, torch.cuda.stream(stream):
-                    self.put(kind, staging[:size].to("cuda", non_blocking=True))
+                    self.put(kind, staging[:size].to(device, non_blocking=True))
                     stream.synchronize()  # before the staging memory is used again
             else:
                 self.put(kind, staging[:size])

@@ -42,11 +42,11 @@ def read(path: pathlib.Path) -> dict:
     return out
 
 
-def save_weights(path: pathlib.Path, config: Config, state: dict, dtype) -> None:
+def save_weights(path: pathlib.Path, state: dict, dtype) -> None:
     """The weights under the published names; those of the branches stay float32, as they are exact."""
     tensors = {
         name: t.float() if name.endswith("_tau") else t.to(dtype)
-        for name, t in published(state, config).items()
+        for name, t in published(state).items()
     }
     write(path, tensors)
 
@@ -54,7 +54,7 @@ def save_weights(path: pathlib.Path, config: Config, state: dict, dtype) -> None
 def save_checkpoint(folder: pathlib.Path, config: Config, state: dict, dtype) -> None:
     """A folder in the format of Toto 2.0."""
     folder.mkdir(parents=True, exist_ok=True)
-    save_weights(folder / "model.safetensors", config, state, dtype)
+    save_weights(folder / "model.safetensors", state, dtype)
     (folder / "config.json").write_text(json.dumps(config.to_json(), indent=2, sort_keys=True))
 
 

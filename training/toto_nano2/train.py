@@ -5,6 +5,7 @@
     training/train2 training/recipes/nano2.json --out RUN --seconds 560 --total 1120
     training/train2 training/recipes/nano2-b.json --weights models/toto-nano-2 --out RUN --seconds 500
     training/train2 training/recipes/nano2-d.json --weights runs/narrow --out RUN --seconds 500 --compile --graphs
+    torchrun --nproc-per-node 4 training/train2 training/recipes/mini2.json --out RUN --seconds 560 --compile --graphs
 
 With --steps the learning rate follows the step and the same recipe gives the same weights. With
 --seconds it follows the clock: a run stops by itself, and one that is resumed goes on where the
@@ -23,14 +24,17 @@ from toto_nano.train import append_csv
 
 from . import captured, optimizer, tensors
 from .batches import LEAST_TOKENS, SHAPES, Random, draw
-from .model import Config, Parts, Toto2, bias_of, fused, read
+from .model import TAUS, Config, Parts, Toto2, bias_of, fused, read
 from .pool import Pool
+from .team import TOGETHER, Team
 
 LEVELS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 BAND = 1.08  # loss over the nine levels of normal noise whose outer deciles lie one apart
 FADES = 8  # patches over which the size of noise is remembered
 NEAR = (1.4, 12), (1.0, 8), (0.7, 12)  # weights of the steps of a patch, where rows are short
 LARGEST_FILE = 15_000_000  # bytes of one file of a state
+AGREE = 16  # steps between two looks at the clock of the first process
+APART = 5 * 10**7  # chunks of series of one process before those of the next
 
 
 def read_and_judge(x, target, counts, level, eps, dtype, *weights):
@@ -106,8 +110,8 @@ def schedule(progress, warmup, decay):
 
 
 class Run:
-    def __init__(self, recipe, device, compiled=False):
-        self.recipe, self.device = recipe, device
+    def __init__(self, recipe, device, compiled=False, team=None):
+        self.recipe, self.device, self.team = recipe, device, team or Team(device)
         torch.manual_seed(recipe["seed"])
         self.model = Toto2(Config(**recipe["model"])).to(device)
         self.slow = copy.deepcopy(self.model).requires_grad_(False)
@@ -119,6 +123,8 @@ class Run:
         self.step, self.elapsed = 0, 0.0
         self.usual = torch.zeros((), device=device)  # norm, once there is one
         self.rate = torch.zeros((), device=device)
+        params = self.muon.parameters() + self.adam.params
+        self.sent = torch.zeros(sum(p.numel() for p in params) + 1, device=device)  # gradients and loss
         self.captured = None
 
     def everything(self):
@@ -147,13 +153,25 @@ class Run:
 
     def whole_step(self, prepared):
         """Everything on the device, the same kernels whatever the numbers: see captured.py."""
-        r = self.recipe
+        self.gradients(prepared)
+        self.team.mean_(self.sent)
+        return self.update()
+
+    def gradients(self, prepared):
+        """The gradients of a batch, end to end, and its loss, into `sent`."""
         mean, total = self.loss_of(prepared)
         total.backward()
         params = self.muon.parameters() + self.adam.params
         with torch.no_grad():  # a batch of single variates leaves out what joins them
             grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in params]
-            flat = torch.cat([g.flatten() for g in grads])
+            torch.cat([*(g.flatten() for g in grads), mean.view(1)], out=self.sent)
+        self.model.zero_grad(set_to_none=True)
+
+    def update(self):
+        """A step along what is in `sent`. Returns loss and norm."""
+        r = self.recipe
+        with torch.no_grad():
+            flat, mean = self.sent[:-1], self.sent[-1].clone()
             norm = torch.linalg.vector_norm(flat)
             # Clipped at a multiple of what is usual: in unit scale the head's factor makes norms small.
             usual = torch.where(self.usual > 0, self.usual, norm)
@@ -169,7 +187,6 @@ class Run:
             change = torch._foreach_sub(now, slow)
             torch._foreach_mul_(change, (1 - keep).float())
             torch._foreach_add_(slow, change)
-        self.model.zero_grad(set_to_none=True)
         return mean, norm
 
     def save(self, folder, info, light=False):
@@ -179,7 +196,7 @@ class Run:
         kept = torch.bfloat16 if self.recipe["bfloat16"] else torch.float32
         tensors.save_checkpoint(folder, self.slow.config, self.slow.state_dict(), kept)
         if light:
-            tensors.save_weights(folder / "last.safetensors", self.slow.config, self.model.state_dict(), kept)
+            tensors.save_weights(folder / "last.safetensors", self.model.state_dict(), kept)
             return
         state = {f"model.{k}": v for k, v in self.model.state_dict().items()}
         state |= {f"muon.{k}": v for k, v in self.muon.state().items()}
@@ -187,7 +204,7 @@ class Run:
         # A flat copy of the run: rounded to bfloat16 once per interruption where a run uses it.
         parts, size = [{}], 0
         for name, t in state.items():
-            t = t.to(torch.float32 if name.startswith("adam.v") else kept)
+            t = t.to(torch.float32 if name.startswith("adam.v") or name.endswith(TAUS) else kept)
             size += t.numel() * t.element_size()
             if size > LARGEST_FILE:
                 parts.append({})
@@ -233,14 +250,18 @@ def development_loss(run, pool, r, tokens):
 
 
 class Clock:
-    """How far a run is: by its steps, or by the seconds of all its parts."""
+    """How far a run is: by its steps, or by the seconds of all its parts. Several processes go by the
+    first one's clock, and look at it every AGREE steps."""
 
     def __init__(self, run, steps, seconds, total, started):
         self.run, self.steps, self.seconds, self.total = run, steps, seconds, total
         self.started, self.before = started, run.elapsed
+        self.every = AGREE if run.team.size > 1 else 1
 
     def tick(self):
-        self.run.elapsed = self.before + time.monotonic() - self.started
+        if self.run.step % self.every == 0:
+            elapsed = self.before + time.monotonic() - self.started
+            self.run.elapsed = self.run.team.of_first([elapsed])[0]
 
     def progress(self):
         return self.run.step / self.steps if self.steps else self.run.elapsed / self.total
@@ -248,18 +269,18 @@ class Clock:
     def over(self):
         if self.steps:
             return self.run.step >= self.steps
-        return time.monotonic() - self.started >= self.seconds or self.run.elapsed >= self.total
+        return self.run.elapsed - self.before >= self.seconds or self.run.elapsed >= self.total
 
 
-def pools(recipe, device, first_chunk, workers):
+def pools(recipe, device, first_chunk, workers, team):
     small = recipe["pool_points"] < 1e8
     points = recipe["pool_points"]
     chunk = 65536 if small else 655360
-    training = Pool(recipe["seed"] * 10**9 + first_chunk, points, device, chunk)
+    training = Pool(recipe["seed"] * 10**9 + team.rank * APART + first_chunk, points, device, chunk)
     judged = Pool(10**15, 8e5 if small else 2e7, device, chunk)
     if workers:
         training.start(workers)
-    while not judged.ready():
+    while team.first and not judged.ready():
         judged.fill_here()
     return training, judged
 
@@ -271,7 +292,8 @@ class Feed:
         self.pool, self.r, self.patch, self.order = pool, r, patch, torch.Generator()
         self.tokens = recipe["tokens_per_step"] // LEAST_TOKENS * LEAST_TOKENS
         self.together = recipe.get("together", 1)
-        self.share = torch.tensor([s.weight for s in SHAPES])
+        shapes = recipe.get("shapes", {})
+        self.share = torch.tensor([shapes.get(s.name, s.weight) for s in SHAPES])
         self.waiting = {s.name: [] for s in SHAPES}
 
     def next(self):
@@ -285,18 +307,22 @@ class Feed:
         return waiting.pop()
 
 
+def summary(rows):
+    """Mean loss and norm of steps (n, 2), and how many had gradients that are not finite: those change
+    nothing, and a shape that loses all of its steps is forgotten."""
+    finite = rows.isfinite().all(-1)
+    loss, norm = rows[finite].mean(0).tolist()
+    return loss, norm, int((~finite).sum())
+
+
 def finish(device):
     if device == "cuda":
         torch.cuda.synchronize()
 
 
-def cudnn(q, k, v, mask):
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.CUDNN_ATTENTION):
-        return fused(q, k, v, mask)
-
-
 def choose_attention(parts, config, tokens, device="cuda"):
-    """The fastest of three ways for each length of sequence, by the clock; what errs is left out."""
+    """The faster of two ways for each length of sequence, by the clock; what errs is left out. cuDNN's
+    kernels are not among them: their gradients were sometimes not finite."""
     said = {}
     for shape in SHAPES:
         n = shape.patches
@@ -308,8 +334,8 @@ def choose_attention(parts, config, tokens, device="cuda"):
         size = (bias.shape[0], bias.shape[-1], config.num_heads, config.head_dim)
         qkv = [torch.randn(size, device=device, dtype=torch.bfloat16).transpose(1, 2).requires_grad_() for _ in range(3)]
         times, first = {}, None
-        ways = (fused, cudnn, parts.written_out) if bias.shape[-1] <= 64 else (fused, cudnn)
-        for way in ways:  # the last needs compiling, which pays for short sequences at most
+        ways = (fused, parts.written_out) if bias.shape[-1] <= 64 else (fused,)
+        for way in ways:  # the second needs compiling, which pays for short sequences at most
             try:
                 for i in range(8):
                     if i == 3:
@@ -327,8 +353,7 @@ def choose_attention(parts, config, tokens, device="cuda"):
                 print(f"attention: {e!r}"[:300], flush=True)
         best = min(times, key=times.get)
         parts.attend[bias.shape[-1]] = best
-        names = {fused: "fused", cudnn: "cudnn"}
-        said[bias.shape[-1]] = {names.get(w, "written out"): round(1e3 * s, 3) for w, s in times.items()}
+        said[bias.shape[-1]] = {"fused" if w is fused else "written out": round(1e3 * s, 3) for w, s in times.items()}
     return said
 
 
@@ -379,19 +404,20 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
     """Returns the averaged model; writes the state, a checkpoint and curve.csv to `out`."""
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
+    team = Team(device)
     if device == "cuda":  # what is recorded must not touch the default stream
         torch.cuda.set_stream(torch.cuda.Stream())
-    run = Run(recipe, device, compiled)
+    run = Run(recipe, device, compiled, team)
     chunks = run.load(resume).get("chunks", 0) if resume else 0
     if weights and not resume:
         run.begin_from(weights)
-    if resume and (resume / "curve.csv").exists() and resume != out:
+    if team.first and resume and (resume / "curve.csv").exists() and resume != out:
         (out / "curve.csv").write_text((resume / "curve.csv").read_text())
     if device == "cuda":
         torch.backends.cuda.enable_cudnn_sdp(False)  # builds a plan for every shape
-    pool, judged = pools(recipe, device, chunks, workers)
+    pool, judged = pools(recipe, device, chunks, workers, team)
     generator = torch.Generator(device)
-    generator.manual_seed(recipe["seed"] + run.step)
+    generator.manual_seed(recipe["seed"] + run.step + team.rank * APART)
     r = Random(generator, torch.device(device))
     tokens = recipe["tokens_per_step"] // LEAST_TOKENS * LEAST_TOKENS
     if workers:
@@ -407,7 +433,8 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
         warm_up(run, lambda s: draw(pool, s, tokens, r))
         print(f"compiled after {time.monotonic() - began:.1f} s", flush=True)
     if graphs:
-        run.captured = captured_steps(run, pool, r, tokens)
+        made = captured_steps(run, pool, r, tokens)
+        run.captured = made if team.all(made) else None
         print(f"recorded after {time.monotonic() - began:.1f} s: {'graphs' if run.captured else 'plain steps'}", flush=True)
     feed = Feed(pool, r, recipe, run.model.config.patch_size)
     if profile:
@@ -432,31 +459,41 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
         rate = recipe.get("peak", 1.0) * schedule(clock.progress(), recipe["warmup"], recipe["decay"])
         watch = run.captured and (watch or run.step == 20)
         expected = run.loss_of(prepared)[0] if watch else None
+        if watch:
+            team.mean_(expected)
         recent.append(torch.stack(run.train_on(prepared, rate)))
         if watch:
             run.trust(expected, recent[-1][0])
             watch = False
         if run.step % 32 == 0 and device != "cpu":
             torch.cuda.synchronize()  # the clock sees work that is done
+        if run.step % TOGETHER == 0:
+            team.spread(run.everything())
         clock.tick()
+        if not team.first:
+            recent = []
+            continue
         now = time.monotonic()
         if now - said > recipe["report_seconds"] or clock.over() or run.step == last_step + 1 == 1:
-            loss, norm = torch.stack(recent).mean(0).tolist()
+            loss, norm, lost = summary(torch.stack(recent))
             now = time.monotonic()
             row = {"step": run.step, "seconds": round(run.elapsed, 1), "rate": round(rate, 4),
-                   "train": loss / len(LEVELS), "norm": norm,
+                   "train": loss / len(LEVELS), "norm": norm, "lost": lost,
                    "tokens_per_s": (run.step - last_step) * tokens / max(1e-9, now - said),
                    "points_per_s": (pool.points - last_chunks) / max(1e-9, now - said)}  # fmt: skip
             row.update(development_loss(run, judged, Random(torch.Generator(device), r.device), min(tokens, 30720)))
             append_csv(out / "curve.csv", row)
             print(" ".join(f"{k} {v:.5g}" for k, v in row.items()), flush=True)
-            recent, said, last_step, last_chunks, watch = [], time.monotonic(), run.step, pool.points, True
+            recent, said, last_step, last_chunks = [], time.monotonic(), run.step, pool.points
+            watch = team.size == 1  # several look together, at the beginning
         if now - saved > save_every:
             run.save(out, info(), light)
             saved = time.monotonic()
     clock.tick()
-    run.save(out, info(), light)
+    if team.first:
+        run.save(out, info(), light)
     pool.stop()
+    team.leave()
     return run.slow
 
 
