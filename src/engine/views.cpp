@@ -72,33 +72,41 @@ void ViewedJobs::flip(View& view) {
   for (const double level : levels) view.options.levels.push_back(mirror(level, levels));
 }
 
+/// The engine would take the range of what the view shows it: it is the range of the values that
+/// Guards::clamp speaks of, so bring_back() keeps to it.
+void ViewedJobs::note_ranges(View& view) {
+  const Series& s = *view.given->series;
+  const std::size_t targets = targets_of(s);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  view.lowest.assign(targets, kInfinity);
+  view.highest.assign(targets, -kInfinity);
+  for (std::size_t i = 0; i < targets * s.steps; ++i) {
+    if (!s.mask.empty() && s.mask[i] == 0) continue;
+    const double value = s.values[i];
+    double& low = view.lowest[i / s.steps];
+    double& high = view.highest[i / s.steps];
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  view.options.guards.clamp = 0;
+}
+
 /// What is filled in and has no logarithm repeats the one before it.
 void ViewedJobs::take_log(View& view) {
   const Series& s = *view.given->series;
   const std::size_t targets = targets_of(s);
   view.values.assign(s.values.begin(), s.values.end());
-  view.lowest.assign(targets, 0);
-  view.highest.assign(targets, 0);
+  note_ranges(view);
   for (std::size_t v = 0; v < targets; ++v) {
     const double offset = offset_of(s, v);
-    const auto observed = [&](std::size_t t) {
-      return s.mask.empty() || s.mask[v * s.steps + t] != 0;
-    };
     std::size_t first = 0;
-    while (first + 1 < s.steps && !observed(first)) ++first;
+    while (first + 1 < s.steps && !s.mask.empty() && s.mask[v * s.steps + first] == 0) ++first;
     double last = std::log(offset + double{s.values[v * s.steps + first]});
-    double low = std::numeric_limits<double>::infinity();
-    double high = -low;
     for (std::size_t t = 0; t < s.steps; ++t) {
       const double value = s.values[v * s.steps + t];
       if (offset + value > 0) last = std::log(offset + value);
       view.values[v * s.steps + t] = static_cast<float>(last);
-      if (!observed(t)) continue;
-      low = std::min(low, value);
-      high = std::max(high, value);
     }
-    view.lowest[v] = low;
-    view.highest[v] = high;
   }
   view.series.values = view.values;
   if (!s.value_offsets.empty()) {
@@ -107,10 +115,8 @@ void ViewedJobs::take_log(View& view) {
     view.series.value_offsets = view.offsets;
   }
   ForecastOptions& options = view.options;
-  options.guards.clamp = 0;  // of values, not of their logarithms
-  for (std::size_t i = 0; options.select.mean && i < kMeanParts; ++i) {
-    options.levels.push_back(mean_level(i));
-  }
+  const bool moments = options.select.mean || (view.kind == Kind::season && options.select.std);
+  for (std::size_t i = 0; moments && i < kMeanParts; ++i) options.levels.push_back(mean_level(i));
   options.select.mean = options.select.std = false;
 }
 
@@ -122,6 +128,7 @@ void ViewedJobs::take_season(View& view) {
     take_log(view);
   } else {
     view.values.assign(s.values.begin(), s.values.end());
+    note_ranges(view);
   }
   for (std::size_t v = 0; v < targets_of(s); ++v) {
     if (!seasons.of[v].any()) continue;
@@ -235,35 +242,57 @@ void ViewedJobs::bring_back(View& view) {
   Forecast& f = view.out;
   const std::size_t cells = f.variates * f.horizon;
   constexpr double kMost = std::numeric_limits<float>::max();
+  const double clamp = view.given->options->guards.clamp;
   for (std::size_t v = 0; v < targets_of(s); ++v) {
     const bool has_season = seasonal && view.seasons->of[v].any();
-    double most = kMost;
-    if (view.of_log() && view.given->options->guards.clamp > 0) {
-      const double low = view.lowest[v], high = view.highest[v];
-      const double range = low == high ? std::abs(offset_of(s, v) + low) : high - low;
-      most = high + view.given->options->guards.clamp * range;
-    }
+    const double low = view.lowest[v], high = view.highest[v];
+    const double range = low == high ? std::abs(offset_of(s, v) + low) : high - low;
+    const double most = clamp > 0 ? high + clamp * range : kMost;
     for (std::size_t t = 0; t < f.horizon; ++t) {
       const double season = has_season ? view.seasons->at(v, s.steps + t) : 0.0;
+      const bool clamped = has_season && clamp > 0 && range > 0 && t >= f.exact_steps;
+      bool moved = false;
       const auto back = [&](float& value) {
         const double whole = double{value} + season;
-        value = view.of_log()
-                    ? static_cast<float>(std::min(std::exp(whole) - offset_of(s, v), most))
-                    : to_float(whole);
+        if (view.of_log()) {
+          value = static_cast<float>(std::min(std::exp(whole) - offset_of(s, v), most));
+        } else {
+          const double kept = clamped ? std::clamp(whole, low - clamp * range, most) : whole;
+          moved = moved || kept != whole;
+          value = to_float(kept);
+        }
       };
       const std::size_t cell = v * f.horizon + t;
       if (!f.median.empty()) back(f.median[cell]);
       for (std::size_t l = 0; l < f.levels.size(); ++l) back(f.quantiles[l * cells + cell]);
       if (!view.of_log() && !f.mean.empty()) back(f.mean[cell]);
+      f.applied.clamped += moved ? 1 : 0;
     }
   }
-  if (!view.of_log()) return;
-  if (!view.given->options->select.mean) return;
-  f.mean.assign(cells, 0.0F);
-  for (std::size_t cell = 0; cell < cells; ++cell) {
-    double sum = 0;
+  if (view.of_log()) take_moments(view);
+}
+
+/// Of the ten quantiles of a view of logarithms: the exponential of a Student-T has no mean. The
+/// deviation is that of a season alone, which may explain nearly everything that others do not
+/// know.
+void ViewedJobs::take_moments(View& view) {
+  const Select& select = view.given->options->select;
+  const bool deviation = select.std && view.kind == Kind::season;
+  Forecast& f = view.out;
+  const std::size_t cells = f.variates * f.horizon;
+  if (select.mean) f.mean.assign(cells, 0.0F);
+  if (deviation) f.std.assign(cells, 0.0F);
+  for (std::size_t cell = 0; (select.mean || deviation) && cell < cells; ++cell) {
+    double sum = 0, squares = 0;
     for (std::size_t i = 0; i < kMeanParts; ++i) sum += double{row_of(f, mean_level(i))[cell]};
-    f.mean[cell] = static_cast<float>(sum / static_cast<double>(kMeanParts));
+    const double mean = sum / static_cast<double>(kMeanParts);
+    if (select.mean) f.mean[cell] = static_cast<float>(mean);
+    if (!deviation) continue;
+    for (std::size_t i = 0; i < kMeanParts; ++i) {
+      const double off = double{row_of(f, mean_level(i))[cell]} - mean;
+      squares += off * off;
+    }
+    f.std[cell] = static_cast<float>(std::sqrt(squares / static_cast<double>(kMeanParts)));
   }
 }
 

@@ -41,7 +41,7 @@ class ViewedJobs {
     ForecastOptions options;
     Forecast out;
     std::vector<double> mirrored;         // of flip: the level asked for in the place of each
-    std::vector<double> lowest, highest;  // of logarithms: [targets], observed
+    std::vector<double> lowest, highest;  // of what guards know not: [targets], observed
     std::vector<float> values;
     std::vector<std::uint8_t> mask;
     std::vector<std::int32_t> groups;
@@ -64,10 +64,12 @@ class ViewedJobs {
   void add(Viewed& viewed, Kind kind, std::size_t part = 1);
   static void make(View& view);
   static void flip(View& view);
+  static void note_ranges(View& view);
   static void take_log(View& view);
   static void take_season(View& view);
   static void shorten(View& view);
   static void bring_back(View& view);
+  static void take_moments(View& view);
   void average(const Viewed& viewed) const;
 
   std::vector<View> views_;

@@ -249,6 +249,20 @@ OwnedSeries two_rows(double level, std::uint32_t seed) {
                 })});
 }
 
+/// Growth with a season in logarithms, and a walk in logarithms.
+OwnedSeries two_growing_rows(std::uint32_t seed) {
+  Noise noise(seed);
+  const std::vector<double> table = table_of(9, noise);
+  double at = 0;
+  const auto season = [&](std::size_t t) {
+    return std::exp(0.03 * static_cast<double>(t) + 0.4 * table[t % 9] + 0.03 * noise.next());
+  };
+  return owned({made(96, season), made(96, [&](std::size_t) {
+                  at += 0.05 * noise.next();
+                  return std::exp(at);
+                })});
+}
+
 class SeasonViewTest : public testing::Test {
  protected:
   Forecast forecast(const OwnedSeries& series, const ForecastOptions& options) {
@@ -259,13 +273,13 @@ class SeasonViewTest : public testing::Test {
 };
 
 TEST_F(SeasonViewTest, IsAForecastOfTheRestAndTheSeasonOnTop) {
-  for (const double level : {0.0, 30.0}) {
-    const OwnedSeries y = two_rows(level, 5);
+  for (const bool log : {false, true}) {
+    const OwnedSeries y = log ? two_growing_rows(5) : two_rows(0, 5);
     Seasons seasons;
-    find_seasons(y.view(), 2, level > 0, seasons);
+    find_seasons(y.view(), 2, log, seasons);
+    ASSERT_EQ(seasons.log, log);
     ASSERT_EQ(seasons.of[0].period, 9U);
     ASSERT_FALSE(seasons.of[1].any());
-    const bool log = seasons.log;
     OwnedSeries rest = y;
     for (std::size_t i = 0; i < rest.values.size(); ++i) {
       const double value = log ? std::log(double{rest.values[i]}) : double{rest.values[i]};
@@ -283,7 +297,7 @@ TEST_F(SeasonViewTest, IsAForecastOfTheRestAndTheSeasonOnTop) {
         const double whole = double{other} + seasons.at(0, 96 + t);
         return (own + weight * (log ? std::exp(whole) : whole)) / (1 + weight);
       };
-      const double near = 1e-5 * (1 + level);
+      const double near = 1e-5 * (1 + std::abs(found.quantiles[4 * kHorizon + t]));
       EXPECT_NEAR(found.median[t], both(plain.median[t], of_rest.median[t]), near);
       for (std::size_t l = 0; l < 3; ++l) {
         const std::size_t cell = l * 2 * kHorizon + t;
@@ -330,17 +344,21 @@ TEST_F(SeasonViewTest, GrowthGoesThroughTheLogarithm) {
     };
     const double median = both(plain.median[t], std::exp(double{of_rest.median[t]}) * factor);
     EXPECT_NEAR(found.median[t], median, 1e-5 * median);
-    double mean = 0;
+    std::vector<double> parts;
     for (std::size_t l = 0; l < of_rest.levels.size(); ++l) {
       const double tenth = of_rest.levels[l] * 10;
       if (std::abs(tenth - std::floor(tenth) - 0.5) < 1e-9 && of_rest.levels[l] != 0.5) {
-        mean += std::exp(double{of_rest.quantiles[l * kHorizon + t]}) * factor / 10;
+        parts.push_back(std::exp(double{of_rest.quantiles[l * kHorizon + t]}) * factor);
       }
     }
+    ASSERT_EQ(parts.size(), 10U);
+    double mean = 0, squares = 0;
+    for (const double part : parts) mean += part / 10;
+    for (const double part : parts) squares += (part - mean) * (part - mean) / 10;
     EXPECT_NEAR(found.mean[t], both(plain.mean[t], mean), 1e-4 * std::abs(mean));
     EXPECT_EQ(std::isnan(found.std[t]), std::isnan(plain.std[t]));
     if (!std::isnan(plain.std[t])) {
-      EXPECT_EQ(found.std[t], plain.std[t]);
+      EXPECT_NEAR(found.std[t], both(plain.std[t], std::sqrt(squares)), 1e-4 * mean);
     }
   }
 }
@@ -411,7 +429,10 @@ TEST_F(SeasonViewTest, GoesOnAcrossAMissingEnd) {
 }
 
 TEST_F(SeasonViewTest, ValueOffsetsAreOfTheWholeValue) {
-  const OwnedSeries y = two_rows(40, 9);
+  const OwnedSeries y = two_growing_rows(9);
+  Seasons seasons;
+  find_seasons(y.view(), 2, true, seasons);
+  ASSERT_TRUE(seasons.log);
   OwnedSeries moved = y;
   for (float& value : moved.values) value -= 32;
   const double offsets[] = {32, 32};
@@ -423,6 +444,44 @@ TEST_F(SeasonViewTest, ValueOffsetsAreOfTheWholeValue) {
   for (std::size_t t = 0; t < kHorizon; ++t) {
     EXPECT_NEAR(32 + double{found.median[t]}, whole.median[t], 1e-3);
   }
+}
+
+TEST(SeasonOfNano, ClampIsOfTheValuesAndNotOfTheRest) {
+  Forecaster forecaster(Model::load({.model = test::source_path("models/toto-nano")}, {}));
+  Noise noise(11);
+  // A step at the end, which the rest goes on with: with the season on top it would be too high.
+  const OwnedSeries y = owned({made(239, [&](std::size_t t) {
+    return 8 * std::sin(static_cast<double>(t) * std::numbers::pi / 6) + 0.05 * noise.next() +
+           (t >= 235 ? 11.0 : 0.0);
+  })});
+  const float low = std::ranges::min(y.values), high = std::ranges::max(y.values);
+  ForecastOptions options = options_with("");
+  options.horizon = 128;
+  const Series view = y.view();
+  const auto beyond = [&](const char* views, double clamp) {
+    options.views = parse_views(views);
+    options.guards.clamp = clamp;
+    const Forecast found = forecaster.forecast({&view, 1}, options).front();
+    EXPECT_GT(found.exact_steps, 0U);
+    EXPECT_LT(found.exact_steps, 64U);
+    const double room = 0.01 * (double{high} - double{low}) + 1e-5;
+    std::size_t count = 0;
+    for (std::size_t t = found.exact_steps; t < 128; ++t) {
+      bool moved = found.mean[t] > high + room || found.mean[t] < low - room;
+      for (std::size_t l = 0; l < 3; ++l) {
+        const double value = found.quantiles[l * 128 + t];
+        moved = moved || value > high + room || value < low - room;
+      }
+      count += moved ? 1 : 0;
+    }
+    return std::pair(count, found.applied);
+  };
+  EXPECT_GT(beyond("season", 0).first, 0U);
+  const auto [count, applied] = beyond("season", 0.01);
+  EXPECT_EQ(applied.passes, 2U);
+  EXPECT_EQ(count, 0U);
+  EXPECT_GT(applied.clamped, 0U);
+  EXPECT_LT(applied.clamped, 96U);
 }
 
 /// What the view is for: a shape that repeats, far longer than the model's own patches.

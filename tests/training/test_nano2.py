@@ -512,6 +512,34 @@ def test_steps_without_finite_gradients_are_counted():
     assert train.summary(rows) == (2.0, 3.0, 1)
 
 
+def test_a_step_without_finite_gradients_moves_no_weight():
+    run, p = train.Run(RECIPE, "cpu"), batch_of(batches.SHAPES[2])
+    run.train_on(p, 0.5)
+    before, usual = weights(run.model), run.usual.clone()
+    whole = run.gradients
+
+    def broken(prepared):
+        whole(prepared)
+        run.sent[5] = torch.nan
+
+    run.gradients = broken
+    assert not run.train_on(p, 0.5)[1].isfinite()
+    assert torch.equal(weights(run.model), before) and torch.equal(run.usual, usual)
+    run.gradients = whole
+    run.train_on(p, 0.5)
+    assert not torch.equal(weights(run.model), before) and weights(run.model).isfinite().all()
+
+
+def test_states_without_taus_are_read(tmp_path):
+    run = train.Run(RECIPE, "cpu")
+    run.save(tmp_path, {})
+    path = tmp_path / "state0.safetensors"
+    tensors.write(path, {k: t for k, t in tensors.read(path).items() if not k.endswith(".taus")})
+    again = train.Run({**RECIPE, "seed": 9}, "cpu")
+    again.load(tmp_path)
+    assert torch.equal(weights(again.model), weights(run.model))
+
+
 def test_a_recipe_chooses_shapes():
     made, _ = train.pools(RECIPE, "cpu", 0, 0, Team())
     while not made.ready():

@@ -176,11 +176,13 @@ class Run:
             # Clipped at a multiple of what is usual: in unit scale the head's factor makes norms small.
             usual = torch.where(self.usual > 0, self.usual, norm)
             factor = (r["clip"] * usual / norm).clamp(max=1).nan_to_num(0, 0, 0)
-            self.usual.copy_(usual.lerp((norm * factor).nan_to_num(0, 0, 0), 0.02).nan_to_num(0, 0, 0))
+            finite = norm.isfinite()  # a step that is lost leaves weights and norm as they are
+            rate = torch.where(finite, self.rate, 0.0)
+            self.usual.copy_(torch.where(finite, usual.lerp(norm * factor, 0.02).nan_to_num(0, 0, 0), self.usual))
             flat = (flat * factor).nan_to_num(0, 0, 0)
             hidden, rest = flat.split([sum(m.numel() for m in self.muon.momentum.values()), self.adam.size.numel()])
-            self.adam.step(rest, r["adam_lr"] * self.rate)
-            self.muon.step(hidden, r["muon_lr"] * self.rate, self.amp)
+            self.adam.step(rest, r["adam_lr"] * rate)
+            self.muon.step(hidden, r["muon_lr"] * rate, self.amp)
             steps = self.adam.steps
             keep = (steps / (steps + 10)).clamp(max=r["ema"])
             slow, now = list(self.slow.parameters()), list(self.model.parameters())
@@ -227,7 +229,8 @@ class Run:
         for path in sorted(folder.glob("state*.safetensors")):
             state |= tensors.read(path)
         part = lambda k: {n.removeprefix(k): t for n, t in state.items() if n.startswith(k)}  # noqa: E731
-        self.model.load_state_dict({k: t.float() for k, t in part("model.").items()})
+        taus = {k: t for k, t in self.model.state_dict().items() if k.endswith(TAUS)}  # older states lack them
+        self.model.load_state_dict(taus | {k: t.float() for k, t in part("model.").items()})
         self.muon.load(part("muon."))
         self.adam.load(part("adam."), info["adam_count"])
         slow = tensors.load_checkpoint(folder)
@@ -308,8 +311,8 @@ class Feed:
 
 
 def summary(rows):
-    """Mean loss and norm of steps (n, 2), and how many had gradients that are not finite: those change
-    nothing, and a shape that loses all of its steps is forgotten."""
+    """Mean loss and norm of steps (n, 2), and how many had gradients that are not finite: those move no
+    weight, and a shape that loses all of its steps is forgotten."""
     finite = rows.isfinite().all(-1)
     loss, norm = rows[finite].mean(0).tolist()
     return loss, norm, int((~finite).sum())
