@@ -8,6 +8,8 @@
 #include <map>
 #include <numbers>
 
+#include "engine/observed.h"
+
 namespace toto {
 namespace {
 
@@ -233,8 +235,6 @@ std::size_t choose(const std::map<std::size_t, double>& strengths) {
   }
   return 0;
 }
-
-bool observed(const Series& s, std::size_t cell) { return s.mask.empty() || s.mask[cell] != 0; }
 
 /// Of one variate from its first to its last observation, with straight lines across what is
 /// missing. Empty: there is too little, or what is no number.

@@ -8,6 +8,7 @@
 
 #include "core/json.h"
 #include "engine/adapted.h"
+#include "engine/observed.h"
 #include "engine/views.h"
 
 namespace toto {
@@ -24,8 +25,6 @@ constexpr std::string_view kShorter = "context/";
 std::size_t targets_of(const Series& s) {
   return s.variates - (s.future_exogenous.empty() ? 0 : s.exogenous);
 }
-
-bool observed(const Series& s, std::size_t cell) { return s.mask.empty() || s.mask[cell] != 0; }
 
 bool all_positive(const Series& s) {
   for (std::size_t v = 0; v < targets_of(s); ++v) {

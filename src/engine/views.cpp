@@ -8,6 +8,7 @@
 #include "backend/share_out.h"
 #include "engine/adapted.h"
 #include "engine/guards.h"
+#include "engine/observed.h"
 
 namespace toto {
 namespace {
@@ -81,7 +82,7 @@ void ViewedJobs::note_ranges(View& view) {
   view.lowest.assign(targets, kInfinity);
   view.highest.assign(targets, -kInfinity);
   for (std::size_t i = 0; i < targets * s.steps; ++i) {
-    if (!s.mask.empty() && s.mask[i] == 0) continue;
+    if (!observed(s, i)) continue;
     const double value = s.values[i];
     double& low = view.lowest[i / s.steps];
     double& high = view.highest[i / s.steps];
@@ -100,7 +101,7 @@ void ViewedJobs::take_log(View& view) {
   for (std::size_t v = 0; v < targets; ++v) {
     const double offset = offset_of(s, v);
     std::size_t first = 0;
-    while (first + 1 < s.steps && !s.mask.empty() && s.mask[v * s.steps + first] == 0) ++first;
+    while (first + 1 < s.steps && !observed(s, v * s.steps + first)) ++first;
     double last = std::log(offset + double{s.values[v * s.steps + first]});
     for (std::size_t t = 0; t < s.steps; ++t) {
       const double value = s.values[v * s.steps + t];
@@ -135,8 +136,7 @@ void ViewedJobs::take_season(View& view) {
     const auto row = std::span(view.values).subspan(v * s.steps, s.steps);
     std::size_t first = s.steps;
     for (std::size_t t = 0; t < s.steps; ++t) {
-      const bool observed = s.mask.empty() || s.mask[v * s.steps + t] != 0;
-      if (observed) {
+      if (observed(s, v * s.steps + t)) {
         row[t] = to_float(double{row[t]} - seasons.at(v, t));
         first = std::min(first, t);
       } else if (t > first) {

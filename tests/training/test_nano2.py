@@ -540,15 +540,6 @@ def test_states_without_taus_are_read(tmp_path):
     assert torch.equal(weights(again.model), weights(run.model))
 
 
-def test_a_recipe_chooses_shapes():
-    made, _ = train.pools(RECIPE, "cpu", 0, 0, Team())
-    while not made.ready():
-        made.fill_here()
-    only = {s.name: float(s.name == "short") for s in batches.SHAPES}
-    feed = train.Feed(made, batches.Random(torch.Generator(), CPU), {**RECIPE, "shapes": only}, 32)
-    assert all(feed.next().inputs.shape[2] == 16 for _ in range(4))
-
-
 def test_hidden_units_that_others_can_replace_go_without_loss(model, tmp_path):
     """A network whose hidden units stand there twice gives the same with half of them; a layer that
     fills a group does nothing."""

@@ -295,8 +295,7 @@ class Feed:
         self.pool, self.r, self.patch, self.order = pool, r, patch, torch.Generator()
         self.tokens = recipe["tokens_per_step"] // LEAST_TOKENS * LEAST_TOKENS
         self.together = recipe.get("together", 1)
-        shapes = recipe.get("shapes", {})
-        self.share = torch.tensor([shapes.get(s.name, s.weight) for s in SHAPES])
+        self.share = torch.tensor([s.weight for s in SHAPES])
         self.waiting = {s.name: [] for s in SHAPES}
 
     def next(self):
