@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what `--tails exponential` changes beside `--tails clamp`: pinball loss and coverage at 0.01, 0.05, 0.95 and 0.99.
+"""Measures what `--tails normal` and `exponential` change beside `clamp`: pinball loss and coverage at 0.01, 0.05, 0.95 and 0.99.
 
     python3 bench/tails/tails.py --toto build/release/toto [--prices PRICES.csv] > table.md
 
 The model is one of Toto 2.0, by default models/toto-nano-2. Series are the columns of examples/data, in windows that do not
 overlap in what is forecast, and those of bench/paths/coherent.py: random walks, white noise, hourly series with a day and a
 week, and daily prices where --prices is given. 48 steps are forecast from 512. The loss is the pinball loss, in units of the
-mean change of the series from step to step; printed is exponential divided by clamp, and in brackets its standard error over
-windows. Beside it the share of observations at or below the quantile, which would be the level. Needs Python's standard
-library only.
+mean change of the series from step to step; printed is that of normal and of exponential tails divided by clamp, and in brackets
+its standard error over windows. Beside it the share of observations at or below the quantile with each of the three, which would
+be the level. Needs Python's standard library only.
 """
 import argparse
 import csv
@@ -25,6 +25,7 @@ import coherent  # noqa: E402
 
 HORIZON, CONTEXT = 48, 512
 LEVELS = ["0.01", "0.05", "0.95", "0.99"]
+TAILS = ["clamp", "normal", "exponential"]
 
 
 def examples():
@@ -81,17 +82,19 @@ def main():
              "white noise": coherent.noise(arguments.count), "hourly": coherent.hourly(arguments.count)}
     if arguments.prices:
         kinds["daily prices"] = coherent.prices(arguments.prices)
-    print("| | level | loss, exponential / clamp | below it, clamp | exponential |\n|---|---|---|---|---|")
+    print("| | level | loss, normal / clamp | exponential / clamp | below it, clamp | normal | exponential |\n|---|---|---|---|---|---|---|")
     for kind, series in kinds.items():
         series = [row[-CONTEXT - HORIZON:] for row in series]
-        found = {tails: forecasts(arguments.toto, arguments.model, series, tails) for tails in ("clamp", "exponential")}
+        found = {tails: forecasts(arguments.toto, arguments.model, series, tails) for tails in TAILS}
         for level in LEVELS:
-            clamp, below = losses(series, found["clamp"], level)
-            exponential, below_exponential = losses(series, found["exponential"], level)
-            n, mean = len(series), sum(clamp) / len(series)
-            ratio = sum(exponential) / n / mean
-            error = (sum((e - ratio * c) ** 2 for e, c in zip(exponential, clamp)) / (n - 1) / n) ** 0.5 / mean
-            print(f"| {kind} ({n}) | {level} | {ratio:.3f} ({error:.3f}) | {below:.3f} | {below_exponential:.3f} |", flush=True)
+            loss, below = zip(*(losses(series, found[tails], level) for tails in TAILS))
+            n, mean = len(series), sum(loss[0]) / len(series)
+            cells = [f"{kind} ({n})", level]
+            for other in loss[1:]:
+                ratio = sum(other) / n / mean
+                error = (sum((o - ratio * c) ** 2 for o, c in zip(other, loss[0])) / (n - 1) / n) ** 0.5 / mean
+                cells.append(f"{ratio:.3f} ({error:.3f})")
+            print("| " + " | ".join(cells + [f"{share:.3f}" for share in below]) + " |", flush=True)
 
 
 if __name__ == "__main__":

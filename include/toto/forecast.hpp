@@ -66,6 +66,8 @@ enum class Tails {
   clamp,        ///< the outermost quantile, as the official code
   exponential,  ///< an exponential tail through the two outermost quantiles, as in GluonTS: an
                 ///< assumption, not something that the model says
+  normal,       ///< of the normal distribution through the median and the outermost quantile:
+                ///< an assumption too
 };
 
 enum class Align {

@@ -185,8 +185,9 @@ enum toto_quantiles_from {
 };
 /// What Toto 2.0 gives beyond its outermost quantiles, 0.1 and 0.9.
 enum toto_tails {
-  TOTO_TAILS_CLAMP = 0,       ///< these two, as the official code
-  TOTO_TAILS_EXPONENTIAL = 1  ///< exponential tails through the outermost two: an assumption
+  TOTO_TAILS_CLAMP = 0,        ///< these two, as the official code
+  TOTO_TAILS_EXPONENTIAL = 1,  ///< exponential tails through the outermost two: an assumption
+  TOTO_TAILS_NORMAL = 2        ///< normal tails through the median and the outermost: another
 };
 enum toto_align {
   TOTO_ALIGN_PAD = 0,  ///< the context is padded to whole patches, as in the reference

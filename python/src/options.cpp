@@ -101,8 +101,11 @@ void bind_options(nb::module_& module) {
             if (minimum) f.guards.min = *minimum;
             if (maximum) f.guards.max = *maximum;
             f.guards.integer = integer;
-            f.tails = choice<Tails>(
-                tails, {{"clamp", Tails::clamp}, {"exponential", Tails::exponential}}, "tails");
+            f.tails = choice<Tails>(tails,
+                                    {{"clamp", Tails::clamp},
+                                     {"exponential", Tails::exponential},
+                                     {"normal", Tails::normal}},
+                                    "tails");
             f.views = parse_views(views);
             if (reference) as_reference(f);
             own.value_offset = value_offset && !reference;

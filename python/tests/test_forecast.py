@@ -2,6 +2,7 @@
 """Arrays in, arrays out."""
 
 import array
+import statistics
 
 import numpy as np
 import pytest
@@ -154,8 +155,9 @@ def test_covariates_are_known_ahead(toto1, toto2, wave):
             model.forecast(values, 24, covariates=known[:, :-1])
 
 
-def test_exponential_tails(toto2, wave):
-    """Beyond 0.1 and 0.9 the probability halves with each step between the two outermost quantiles."""
+def test_tails(toto2, wave):
+    """Exponential: beyond 0.1 and 0.9 the probability halves with each step between the two outermost quantiles.
+    Normal: as of a normal distribution through the median and the outermost."""
     values = wave[:64]
     deciles = toto2.forecast(values, 20).quantiles
     levels = [0.025, 0.1, 0.5, 0.9, 0.99]
@@ -165,6 +167,10 @@ def test_exponential_tails(toto2, wave):
     assert (clamped[[0, 4]] == deciles[[0, 8]]).all()
     assert np.allclose(found[0], deciles[0] - 2 * (deciles[1] - deciles[0]), rtol=1e-5)
     assert np.allclose(found[4], deciles[8] + np.log2(10) * (deciles[8] - deciles[7]), rtol=1e-5)
+    normal = toto2.forecast(values, 20, levels, tails="normal").quantiles
+    assert (normal[1:4] == clamped[1:4]).all()
+    further = statistics.NormalDist().inv_cdf(0.99) / statistics.NormalDist().inv_cdf(0.9)
+    assert np.allclose(normal[4], deciles[4] + further * (deciles[8] - deciles[4]), rtol=1e-5)
     with pytest.raises(toto_cpp.UsageError, match="invalid_choice"):
         toto2.forecast(values, 20, tails="fat")
 

@@ -27,7 +27,7 @@ TOTO_HOST_DEVICE inline double knot_score(Knots knots, double x) {
   through = below;
   while (through < n && knots[through] <= x) ++through;
   const auto beyond = [parts](double outer, double inner, double at) {
-    const double step = knot_halving(outer, inner);
+    const double step = knot_width(outer, inner);
     return (step == 0 ? 0.5 : exp2(-(at - outer) / step)) / parts;
   };
   double lower = 0, upper = 0;
@@ -144,12 +144,12 @@ TOTO_HOST_DEVICE inline double knot_normal(const CallSlice& s, std::int32_t vari
 }
 
 /// The quantile of the level Phi(z).
-TOTO_HOST_DEVICE inline double at_knot_score(Knots knots, double z, bool exponential_tails) {
+TOTO_HOST_DEVICE inline double at_knot_score(Knots knots, double z, KnotTails tails) {
   const double limited = z < -kMaxNormalScore  ? -kMaxNormalScore
                          : z > kMaxNormalScore ? kMaxNormalScore
                                                : z;
   const double level = limited < 0 ? lower_normal(limited) : 1 - lower_normal(-limited);
-  return knot_quantile(knots, level < 1 - 0x1p-53 ? level : 1 - 0x1p-53, exponential_tails);
+  return knot_quantile(knots, level < 1 - 0x1p-53 ? level : 1 - 0x1p-53, tails);
 }
 
 }  // namespace toto::paths

@@ -24,11 +24,11 @@ struct KnotStep {
   TOTO_HOST_DEVICE void put_statistics(const KnotOutputs& to) const {
     if (to.exact != nullptr) {
       float* const out = to.exact + cell(to) * (2 + std::int64_t{to.levels.max});
-      out[0] = static_cast<float>(knot_mean(knots, s.exponential_tails));
-      out[1] = static_cast<float>(sqrt(knot_variance(knots, s.exponential_tails)));
+      out[0] = static_cast<float>(knot_mean(knots, s.tails));
+      out[1] = static_cast<float>(sqrt(knot_variance(knots, s.tails)));
       for (std::int32_t i = 0; i < s.level_count; ++i) {
         const double level = to.levels.values[s.level_first + i];
-        out[2 + i] = static_cast<float>(knot_quantile(knots, level, s.exponential_tails));
+        out[2 + i] = static_cast<float>(knot_quantile(knots, level, s.tails));
       }
     }
     if (to.parameters != nullptr) {
@@ -42,18 +42,18 @@ struct KnotStep {
   TOTO_HOST_DEVICE void put_draw(const KnotOutputs& to, std::int32_t n) const {
     float* const out = to.kept + cell(to) * to.trajectories + n;
     if (to.mean) {
-      *out = static_cast<float>(knot_mean(knots, s.exponential_tails));
+      *out = static_cast<float>(knot_mean(knots, s.tails));
       return;
     }
     if (to.coherent) {
       const auto z = static_cast<double>(*out);
-      *out = static_cast<float>(paths::at_knot_score(knots, z, s.exponential_tails));
+      *out = static_cast<float>(paths::at_knot_score(knots, z, s.tails));
       return;
     }
     const DrawAddress address{s.key, static_cast<std::uint32_t>(variate),
                               static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(step)};
     const double level = quantile_level(draw_words(s.seed, address));
-    *out = static_cast<float>(knot_quantile(knots, level, s.exponential_tails));
+    *out = static_cast<float>(knot_quantile(knots, level, s.tails));
   }
   /// How many of those there are.
   [[nodiscard]] TOTO_HOST_DEVICE std::int32_t draws(const KnotOutputs& to) const {

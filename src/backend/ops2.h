@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "core/philox.h"
+#include "statistics/knots.h"
 
 namespace toto {
 
@@ -46,7 +47,7 @@ struct CallSlice {
   std::int32_t trajectories = 0;  // that are drawn
   std::int32_t level_first = 0;   // its quantile levels in Levels::values
   std::int32_t level_count = 0;
-  bool exponential_tails = false;  // beyond the outermost quantiles (statistics/knots.h)
+  KnotTails tails = KnotTails::clamped;
   // Forecasts of patches of the context before this one are held against what was observed
   // (knot_neighbours).
   std::int32_t scored = 0;

@@ -55,7 +55,7 @@ Enum choice(std::int32_t given, Enum last, std::string_view where) {
 
 static_assert(static_cast<int>(Decode::uncached) == TOTO_DECODE_UNCACHED);
 static_assert(static_cast<int>(QuantilesFrom::samples) == TOTO_QUANTILES_FROM_SAMPLES);
-static_assert(static_cast<int>(Tails::exponential) == TOTO_TAILS_EXPONENTIAL);
+static_assert(static_cast<int>(Tails::normal) == TOTO_TAILS_NORMAL);
 static_assert(static_cast<int>(Align::trim) == TOTO_ALIGN_TRIM);
 
 toto_forecast_options read(const toto_forecast_options* options) {
@@ -87,7 +87,7 @@ ForecastOptions options_of(const toto_forecast_options* options) {
   own.decode = choice(given.decode, Decode::uncached, "options.decode");
   own.quantiles_from =
       choice(given.quantiles_from, QuantilesFrom::samples, "options.quantiles_from");
-  own.tails = choice(given.tails, Tails::exponential, "options.tails");
+  own.tails = choice(given.tails, Tails::normal, "options.tails");
   if (given.views != nullptr) own.views = parse_views(given.views);
   own.align = choice(given.align, Align::trim, "options.align");
   own.keep_samples = given.keep_samples != 0;

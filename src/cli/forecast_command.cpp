@@ -24,6 +24,7 @@
 #include "core/json.h"
 #include "core/trace.h"
 #include "data/file_name.h"
+#include "settings/words.h"
 #include "toto/tools/backtest.hpp"
 #include "toto/tools/output.hpp"
 
@@ -237,7 +238,9 @@ data::RunInfo describe_run(const ModelInfo& info, const LoadReport& how, const S
       options.paths == Paths::coherent ? "coherent" : "",
       names,
       settings.kv_cache.origin.source == Source::built_in ? "" : std::string(word(how.kv_cache)),
-      options.tails == Tails::exponential && info.head == "quantiles" ? "exponential" : ""};
+      options.tails != Tails::clamp && info.head == "quantiles"
+          ? std::string(word_of(kTails, options.tails))
+          : ""};
 }
 
 ExitStatus run_forecast(ForecastRequest& request, const Session& session) {

@@ -253,11 +253,13 @@ void check_suffix(const std::string& path, std::string_view flag, std::string_vi
 }  // namespace
 
 void add_tails_option(const Command& command, Tails& tails) {
-  add_choice<Tails>(command, "--tails", tails,
-                    {{"clamp", Tails::clamp}, {"exponential", Tails::exponential}},
-                    "Levels beyond 0.1 and 0.9, of which the model says nothing: the quantiles of "
-                    "these two (clamp, default), or exponential tails through the outermost two "
-                    "(exponential), which is an assumption")
+  add_choice<Tails>(
+      command, "--tails", tails,
+      {{"clamp", Tails::clamp}, {"exponential", Tails::exponential}, {"normal", Tails::normal}},
+      "Levels beyond 0.1 and 0.9, of which the model says nothing: the quantiles of "
+      "these two (clamp, default), tails of a normal distribution through the "
+      "median and the outermost (normal), or exponential tails through the outermost "
+      "two (exponential). The last two are assumptions")
       .group("Toto 2.0");
 }
 

@@ -15,6 +15,7 @@
 #include "engine/autotune.h"
 #include "models/cpu_fallback.h"
 #include "models/model_impl.h"
+#include "settings/words.h"
 
 namespace toto {
 namespace {
@@ -125,7 +126,8 @@ void Forecaster::Impl::tell_levels(std::span<const double> levels, Tails tails) 
               fmt::format("the model knows quantiles from {} to {}: levels beyond {}",
                           info.lowest_level, info.highest_level,
                           tails == Tails::clamp ? "give these"
-                                                : "are of exponential tails, an assumption"));
+                                                : fmt::format("are of {} tails, an assumption",
+                                                              word_of(kTails, tails))));
 }
 
 void Forecaster::Impl::forecast(const Call& call) {

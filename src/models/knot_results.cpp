@@ -79,7 +79,7 @@ void KnotResults::begin(Executor& executor, const MicroBatch& batch, const Progr
     s.trajectories = item.trajectories;
     s.level_first = item.level_first;
     s.level_count = item.level_count;
-    s.exponential_tails = item.tails == Tails::exponential;
+    s.tails = knot_tails(item.tails);
     items_.push_back(s);
     lane += item.variates;
   }

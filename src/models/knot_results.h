@@ -16,8 +16,21 @@
 #include "backend/ops2.h"
 #include "models/executor.h"
 #include "models/network.h"
+#include "statistics/knots.h"
 
 namespace toto {
+
+[[nodiscard]] constexpr KnotTails knot_tails(Tails tails) {
+  switch (tails) {
+    case Tails::clamp:
+      return KnotTails::clamped;
+    case Tails::exponential:
+      return KnotTails::exponential;
+    case Tails::normal:
+      break;
+  }
+  return KnotTails::normal;
+}
 
 class KnotResults {
  public:

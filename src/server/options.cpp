@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <limits>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "server/errors.h"
 #include "server/json_text.h"
@@ -13,11 +17,14 @@ namespace toto::server {
 namespace {
 
 template <typename T>
-T choice(const JsonField& field, std::string_view first, T a, std::string_view second, T b) {
+T choice(const JsonField& field, std::initializer_list<std::pair<std::string_view, T>> choices) {
   const std::string& word = field.text();
-  if (word == first) return a;
-  if (word == second) return b;
-  field.fail(fmt::format("\"{}\" or \"{}\"", first, second));
+  std::string expected;
+  for (const auto& [text, value] : choices) {
+    if (word == text) return value;
+    expected += fmt::format("{}\"{}\"", expected.empty() ? "" : " or ", text);
+  }
+  field.fail(expected);
 }
 
 void require_length(const JsonField& field, std::size_t expected, std::string_view of) {
@@ -49,17 +56,20 @@ SharedOptions read_options(const JsonField& options, const Limits& limits, Forec
     shared.context = std::min<std::size_t>(limits.context, context->whole(1, 1'000'000'000));
   }
   if (const auto from = options.find("quantiles_from")) {
-    forecast.quantiles_from =
-        choice(*from, "auto", QuantilesFrom::automatic, "samples", QuantilesFrom::samples);
+    forecast.quantiles_from = choice<QuantilesFrom>(
+        *from, {{"auto", QuantilesFrom::automatic}, {"samples", QuantilesFrom::samples}});
   }
   if (const auto decode = options.find("decode")) {
-    forecast.decode = choice(*decode, "cached", Decode::cached, "uncached", Decode::uncached);
+    forecast.decode =
+        choice<Decode>(*decode, {{"cached", Decode::cached}, {"uncached", Decode::uncached}});
   }
   if (const auto align = options.find("align")) {
-    forecast.align = choice(*align, "pad", Align::pad, "trim", Align::trim);
+    forecast.align = choice<Align>(*align, {{"pad", Align::pad}, {"trim", Align::trim}});
   }
   if (const auto tails = options.find("tails")) {
-    forecast.tails = choice(*tails, "clamp", Tails::clamp, "exponential", Tails::exponential);
+    forecast.tails = choice<Tails>(
+        *tails,
+        {{"clamp", Tails::clamp}, {"exponential", Tails::exponential}, {"normal", Tails::normal}});
   }
   if (const auto views = options.find("views")) forecast.views = parse_views(views->text());
   if (const auto timeout = options.find("timeout_ms")) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "toto/forecast.hpp"
 #include "toto/settings.hpp"
 
 namespace toto {
@@ -55,6 +56,8 @@ inline constexpr std::array<Word<Source>, 4> kSources = {{
     {"preset", Source::preset},
     {"built-in", Source::built_in},
 }};
+inline constexpr std::array<Word<Tails>, 3> kTails = {
+    {{"clamp", Tails::clamp}, {"exponential", Tails::exponential}, {"normal", Tails::normal}}};
 inline constexpr std::array<Word<bool>, 8> kSwitches = {{{"0", false},
                                                          {"1", true},
                                                          {"off", false},

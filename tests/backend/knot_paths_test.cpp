@@ -35,10 +35,15 @@ double inverse_phi(double level) {
 }
 
 /// The quantile function, from what docs/statistics.md says of it.
-double quantile_of(const Nine& k, double p, bool exponential) {
-  if (p < 0.1) return exponential ? k[0] + (k[1] - k[0]) * std::log(p / 0.1) / std::log(2) : k[0];
-  if (p > 0.9) {
-    return exponential ? k[8] - (k[8] - k[7]) * std::log((1 - p) / 0.1) / std::log(2) : k[8];
+double quantile_of(const Nine& k, double p, KnotTails tails) {
+  if (p > 0.5) {
+    return -quantile_of({-k[8], -k[7], -k[6], -k[5], -k[4], -k[3], -k[2], -k[1], -k[0]}, 1 - p,
+                        tails);
+  }
+  if (p < 0.1) {
+    if (tails == KnotTails::clamped) return k[0];
+    if (tails == KnotTails::normal) return k[4] + (k[0] - k[4]) * inverse_phi(p) / inverse_phi(0.1);
+    return k[0] + (k[1] - k[0]) * std::log(p / 0.1) / std::log(2);
   }
   int i = 0;
   while (i < 7 && p > 0.1 * (i + 2)) ++i;
@@ -65,11 +70,11 @@ TEST(KnotPaths, ScoresAreThoseOfTheQuantileFunction) {
   for (const Nine& k : shapes()) {
     for (int i = 1; i < 200; ++i) {
       const double p = i / 200.0;
-      const double x = quantile_of(k, p, true);
+      const double x = quantile_of(k, p, KnotTails::exponential);
       EXPECT_NEAR(paths::knot_score(k, x), inverse_phi(p), 1e-9) << p;
     }
     for (const double z : {-4.9, -3.0, 3.0, 4.9}) {
-      EXPECT_NEAR(paths::knot_score(k, quantile_of(k, phi(z), true)), z, 1e-6);
+      EXPECT_NEAR(paths::knot_score(k, quantile_of(k, phi(z), KnotTails::exponential)), z, 1e-6);
     }
     EXPECT_EQ(paths::knot_score(k, -1e30), -5);
     EXPECT_EQ(paths::knot_score(k, 1e30), 5);
@@ -204,8 +209,8 @@ TEST_P(KnotKernels, WhatIsBesideATrajectoryChangesNoBit) {
   kernels_.chain({9, 8, 7, 21, 6, 0.0F, 1.0F}, nullptr, 13, part.data());
   EXPECT_TRUE(std::equal(part.begin(), part.end(), all.begin() + 21));
   const std::vector<float> knots = {1, 2, 3, 4, 5, 6, 7, 8, 9};
-  kernels_.at_scores(knots.data(), 1, true, 64, all.data());
-  kernels_.at_scores(knots.data(), 1, true, 13, part.data());
+  kernels_.at_scores(knots.data(), 1, KnotTails::exponential, 64, all.data());
+  kernels_.at_scores(knots.data(), 1, KnotTails::exponential, 13, part.data());
   EXPECT_TRUE(std::equal(part.begin(), part.end(), all.begin() + 21));
 }
 
@@ -218,23 +223,23 @@ TEST_P(KnotKernels, ScoresBecomeQuantiles) {
     for (std::size_t q = 0; q < 9; ++q) rounded[q] = knots[4 * q] = static_cast<float>(k[q]);
     const double spread = rounded[8] - rounded[0];
     const double size = std::max(std::abs(rounded[8]), std::abs(rounded[0]));
-    for (const bool exponential : {false, true}) {
+    for (const KnotTails tails : {KnotTails::clamped, KnotTails::exponential, KnotTails::normal}) {
       std::vector<float> found = scores;
-      kernels_.at_scores(knots.data(), 4, exponential, found.size(), found.data());
+      kernels_.at_scores(knots.data(), 4, tails, found.size(), found.data());
       for (std::size_t i = 0; i < found.size(); ++i) {
         const double z = scores[i];
         // The smaller probability is exact.
         const double exact =
-            z < 0 ? quantile_of(rounded, phi(z), exponential)
+            z < 0 ? quantile_of(rounded, phi(z), tails)
                   : -quantile_of({-rounded[8], -rounded[7], -rounded[6], -rounded[5], -rounded[4],
                                   -rounded[3], -rounded[2], -rounded[1], -rounded[0]},
-                                 phi(-z), exponential);
+                                 phi(-z), tails);
         ASSERT_NEAR(found[i], exact, 1e-5 * spread + 2e-7 * size) << z;
         if (i > 0) {
           ASSERT_GE(found[i], found[i - 1] - 2e-7 * size - 1e-6 * spread) << z;
         }
       }
-      if (exponential) continue;
+      if (tails != KnotTails::clamped) continue;
       EXPECT_EQ(found.front(), knots[0]);
       EXPECT_EQ(found.back(), knots[32]);
     }
@@ -244,13 +249,13 @@ TEST_P(KnotKernels, ScoresBecomeQuantiles) {
 TEST_P(KnotKernels, TailsWithoutWidthAreClampedAndNaNIsNaN) {
   const std::vector<float> knots = {2, 2, 3, 4, 5, 6, 7, 8, 8};
   std::vector<float> z = {-6, -3, 3, 6, 0, std::numeric_limits<float>::quiet_NaN()};
-  kernels_.at_scores(knots.data(), 1, true, z.size(), z.data());
+  kernels_.at_scores(knots.data(), 1, KnotTails::exponential, z.size(), z.data());
   EXPECT_EQ(std::vector<float>(z.begin(), z.begin() + 5), (std::vector<float>{2, 2, 8, 8, 5}));
   EXPECT_TRUE(std::isnan(z[5]));
   const float largest = std::numeric_limits<float>::max();
   const std::vector<float> wide = {-largest, -1, 0, 0, 0, 0, 0, 1, largest};
   z = {-8, 8};
-  kernels_.at_scores(wide.data(), 1, true, 2, z.data());
+  kernels_.at_scores(wide.data(), 1, KnotTails::exponential, 2, z.data());
   EXPECT_EQ(z, (std::vector<float>{-largest, largest}));
 }
 

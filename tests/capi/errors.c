@@ -228,7 +228,7 @@ void test_request_errors(void) {
   REFUSED("invalid_choice", "options.quantiles_from");
   options.align = 7;
   REFUSED("invalid_choice", "options.align");
-  options.tails = 2;
+  options.tails = 3;
   REFUSED("invalid_choice", "options.tails");
 #undef REFUSED
   CHECK(forecast == NULL);

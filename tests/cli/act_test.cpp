@@ -168,7 +168,7 @@ TEST_F(Act, AFarHorizonStaysWithinWhatTheContextSupports) {
   }
 }
 
-TEST_F(Act, ExponentialTailsAreAskedForAndStated) {
+TEST_F(Act, TailsAreAskedForAndStated) {
   model_ = "tests/data/golden/toto2-tiny-uni";
   const std::vector<std::string> flags = {"--horizon", "20", "--quantiles",
                                           "0.01,0.1,0.2,0.8,0.9,0.99"};
@@ -194,6 +194,19 @@ TEST_F(Act, ExponentialTailsAreAskedForAndStated) {
     EXPECT_NEAR(at(wide, "0.01", t), low - halvings * (at(wide, "0.2", t) - low),
                 1e-4 * (1 + std::abs(low)));
     EXPECT_NEAR(at(wide, "0.99", t), high + halvings * (high - at(wide, "0.8", t)),
+                1e-4 * (1 + std::abs(high)));
+  }
+  more.back() = "normal";
+  const nlohmann::json normal = json(table(200), more);
+  EXPECT_THAT(err_, testing::HasSubstr("levels beyond are of normal tails, an assumption"));
+  EXPECT_EQ(normal.at("tails"), "normal");
+  for (std::size_t t = 0; t < 20; ++t) {
+    const double middle = normal.at("series")[0].at("variates")[0].at("median")[t];
+    const double low = at(normal, "0.1", t), high = at(normal, "0.9", t);
+    constexpr double kFurther = 2.3263478740408408 / 1.2815515655446004;  // scores of 0.99, 0.9
+    EXPECT_NEAR(at(normal, "0.01", t), middle + kFurther * (low - middle),
+                1e-4 * (1 + std::abs(low)));
+    EXPECT_NEAR(at(normal, "0.99", t), middle + kFurther * (high - middle),
                 1e-4 * (1 + std::abs(high)));
   }
   model_ = "models/toto-nano";  // of Toto 1.0, which knows its tails

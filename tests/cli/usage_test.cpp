@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"UnknownMissing", "invalid_choice", {"--missing", "guess"}, "ffill, linear"},
         Case{"UnknownAlign", "invalid_choice", {"--align", "left"}, "pad, trim"},
         Case{"UnknownQuantilesFrom", "invalid_choice", {"--quantiles-from", "air"}, "samples"},
-        Case{"UnknownTails", "invalid_choice", {"--tails", "fat"}, "clamp, exponential"},
+        Case{"UnknownTails", "invalid_choice", {"--tails", "fat"}, "clamp, exponential, normal"},
         Case{"UnknownLayout", "invalid_choice", {"--layout", "square"}, "wide, long, bars"},
         Case{"MeanAndSamples", "usage", {"--mean", "--samples", "3"}},
         Case{"OutputSuffix", "unknown_suffix", {"--output", "out.xlsx"}, ".json"},

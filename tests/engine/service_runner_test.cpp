@@ -117,7 +117,7 @@ TEST(ServiceRunner, ARaggedMicroBatchOfToto2HasTheBitsOfEachAlone) {
     o.decoding.has_missing_values = i % 3 != 1;
     o.decoding.scaler_fallback_min_obs = i % 5 == 3 ? 8 : 0;
     o.decoding.quantile_real_cap_k = i % 4 == 2 ? 0.25 : 0;
-    o.tails = i % 5 < 2 ? Tails::exponential : Tails::clamp;
+    o.tails = i % 5 < 2 ? Tails::exponential : i % 5 < 3 ? Tails::normal : Tails::clamp;
     o.levels = {0.03, 0.5, 0.9};
   }
   expect_bits_of_alone(Model::load({.model = test::golden("toto2-tiny-multi")}), owned, options);

@@ -63,8 +63,10 @@ std::vector<ForecastOptions> every_kind(bool coherent = true) {
       o.quantiles_from = QuantilesFrom::automatic;
       o.keep_samples = true;
       o.levels = {0.02, 0.5, 0.97};
-      o.tails = Tails::exponential;
-      all.push_back(o);
+      for (const Tails tails : {Tails::normal, Tails::exponential}) {
+        o.tails = tails;
+        all.push_back(o);
+      }
       o.paths = Paths::coherent;
       if (coherent) all.push_back(o);
     }

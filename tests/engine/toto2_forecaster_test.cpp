@@ -142,26 +142,40 @@ TEST(Toto2Forecaster, LevelsAreLinearBetweenTheQuantilesAndConstantBeyond) {
   }
 }
 
-TEST(Toto2Forecaster, TailsAreClampedOrExponential) {
+struct TailsCase {
+  Tails tails;
+  KnotTails of_knots;
+  const char* name;
+};
+class Toto2Tails : public testing::TestWithParam<TailsCase> {};
+INSTANTIATE_TEST_SUITE_P(, Toto2Tails,
+                         testing::Values(TailsCase{Tails::exponential, KnotTails::exponential,
+                                                   "exponential"},
+                                         TailsCase{Tails::normal, KnotTails::normal, "normal"}),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+TEST_P(Toto2Tails, AreOfTheQuantiles) {
   const Model model = golden_model("toto2-tiny-uni");
   const std::vector<OwnedSeries> series = {wave(0, 60)};
   const Forecast knots = run(model, series, steps(20)).front();
   ForecastOptions options = steps(20);
   options.levels = {0.001, 0.05, 0.1, 0.25, 0.9, 0.99};
   const Forecast clamped = run(model, series, options).front();
-  options.tails = Tails::exponential;
+  options.tails = GetParam().tails;
+  const KnotTails tails = GetParam().of_knots;
   std::vector<std::string> warnings;
   ForecasterOptions how;
   how.log = test::warnings_into(warnings);
   const Forecast found = run(model, series, options, how).front();
   ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_THAT(warnings[0], testing::HasSubstr("exponential tails, an assumption"));
+  EXPECT_THAT(warnings[0],
+              testing::HasSubstr(GetParam().name + std::string(" tails, an assumption")));
   for (std::size_t t = 0; t < 20; ++t) {
     std::vector<double> at;
     for (std::size_t q = 0; q < 9; ++q) at.push_back(knots.quantiles[q * 20 + t]);
     const auto near = [](double x) { return 1e-6 * (1 + std::abs(x)); };
     for (std::size_t i = 0; i < options.levels.size(); ++i) {
-      const double e = knot_quantile(at, options.levels[i], true);
+      const double e = knot_quantile(at, options.levels[i], tails);
       EXPECT_NEAR(found.quantiles[i * 20 + t], e, near(e));
     }
     for (std::size_t i = 1; i < options.levels.size(); ++i) {
@@ -172,8 +186,8 @@ TEST(Toto2Forecaster, TailsAreClampedOrExponential) {
     }
     EXPECT_EQ(found.median[t], clamped.median[t]);
     EXPECT_LT(found.quantiles[t], clamped.quantiles[t]);
-    EXPECT_NEAR(found.mean[t], knot_mean(at, true), near(knot_mean(at, true)));
-    EXPECT_NEAR(found.std[t], std::sqrt(knot_variance(at, true)), near(found.std[t]));
+    EXPECT_NEAR(found.mean[t], knot_mean(at, tails), near(knot_mean(at, tails)));
+    EXPECT_NEAR(found.std[t], std::sqrt(knot_variance(at, tails)), near(found.std[t]));
     EXPECT_GT(found.std[t], clamped.std[t]);
   }
   options.mean_only = true;
@@ -181,7 +195,7 @@ TEST(Toto2Forecaster, TailsAreClampedOrExponential) {
 }
 
 // A draw between the outermost quantiles is the same with either; the others go on beyond them.
-TEST(Toto2Forecaster, TrajectoriesHaveTheTails) {
+TEST_P(Toto2Tails, AreThoseOfTrajectories) {
   const Model model = golden_model("toto2-tiny-uni");
   const std::vector<OwnedSeries> series = {wave(0, 60)};
   constexpr std::size_t kSamples = 20'000, kSteps = 6;
@@ -191,7 +205,7 @@ TEST(Toto2Forecaster, TrajectoriesHaveTheTails) {
   options.num_samples = kSamples;
   options.guards.clamp = 0;
   const Forecast clamped = run(model, series, options).front();
-  options.tails = Tails::exponential;
+  options.tails = GetParam().tails;
   const Forecast exact = run(model, series, options).front();
   options.quantiles_from = QuantilesFrom::samples;
   const Forecast drawn = run(model, series, options).front();

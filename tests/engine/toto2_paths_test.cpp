@@ -66,11 +66,16 @@ TEST(Toto2Paths, SumsVaryAsMuchAsTheSeriesWanders) {
 }
 
 /// Largest distance of the distribution of the draws at a step from that of its quantiles, times
-/// sqrt(n): with exponential tails, which leave no steps in it.
-double kolmogorov(const Forecast& f, std::size_t t) {
+/// sqrt(n): with exponential or normal tails, which leave no steps in it.
+double kolmogorov(const Forecast& f, std::size_t t, Tails tails = Tails::exponential) {
   double k[9];
   for (std::size_t q = 0; q < 9; ++q) k[q] = f.quantiles[q * f.horizon + t];
-  const auto level = [&k](double x) {
+  const auto level = [&k, tails](double x) {
+    if (tails == Tails::normal && (x < k[0] || x >= k[8])) {
+      constexpr double kScore = 1.2815515655446004;  // of 0.9
+      const double z = kScore * (x - k[4]) / (x < k[4] ? k[4] - k[0] : k[8] - k[4]);
+      return 0.5 * std::erfc(-z / std::sqrt(2.0));
+    }
     if (x < k[0]) return 0.1 * std::pow(2.0, (x - k[0]) / (k[1] - k[0]));
     if (x >= k[8]) return 1 - 0.1 * std::pow(2.0, (k[8] - x) / (k[8] - k[7]));
     int i = 0;
@@ -92,22 +97,23 @@ double kolmogorov(const Forecast& f, std::size_t t) {
 
 TEST(Toto2Paths, EveryStepKeepsItsDistribution) {
   Forecaster forecaster(nano2());
-  for (const OwnedSeries& own : {walk(1), noise(2)}) {
-    ForecastOptions options = drawn(96, 8192);
-    options.tails = Tails::exponential;
-    options.guards.clamp = 0;
-    const Forecast found = one(forecaster, own, options);
-    double largest = 0;
-    for (std::size_t t = 0; t < 96; ++t) largest = std::max(largest, kolmogorov(found, t));
-    RecordProperty("kolmogorov_" + own.id, std::to_string(largest));
-    EXPECT_LT(largest, 2.2) << own.id;  // of 96 steps at the 1 % level
-    EXPECT_GT(largest, 0.5) << "nothing was measured";
+  for (const Tails tails : {Tails::exponential, Tails::normal}) {
+    for (const OwnedSeries& own : {walk(1), noise(2)}) {
+      ForecastOptions options = drawn(96, 8192);
+      options.tails = tails;
+      options.guards.clamp = 0;
+      const Forecast found = one(forecaster, own, options);
+      double largest = 0;
+      for (std::size_t t = 0; t < 96; ++t) largest = std::max(largest, kolmogorov(found, t, tails));
+      EXPECT_LT(largest, 2.2) << own.id;  // of 96 steps at the 1 % level
+      EXPECT_GT(largest, 0.5) << "nothing was measured";
+    }
   }
 }
 
 TEST(Toto2Paths, NothingButTheJoiningChanges) {
   Forecaster forecaster(nano2());
-  for (const Tails tails : {Tails::clamp, Tails::exponential}) {
+  for (const Tails tails : {Tails::clamp, Tails::exponential, Tails::normal}) {
     ForecastOptions options = drawn(70, 64);
     options.tails = tails;
     options.guards.clamp = 0;
@@ -247,7 +253,7 @@ TEST(Toto2Paths, MoreSamplesChangeNoneOfTheFewer) {
 TEST(Toto2Paths, TheReferenceAgrees) {
   Forecaster fast(nano2());
   Forecaster oracle(nano2({.precision = Precision::float64}));
-  for (const Tails tails : {Tails::clamp, Tails::exponential}) {
+  for (const Tails tails : {Tails::clamp, Tails::exponential, Tails::normal}) {
     ForecastOptions options = drawn(70, 16);
     options.tails = tails;
     const OwnedSeries series = walk(5, 300);
@@ -305,7 +311,7 @@ TEST(CudaToto2Paths, AgreeWithTheReference) {
   std::fill(gaps.mask.begin() + 400, gaps.mask.begin() + 450, std::uint8_t{0});
   const std::vector<OwnedSeries> series = {walk(5, 300), gaps, noise(3), walk(4, 5), walk(6, 900)};
   for (const std::size_t block : {std::size_t{0}, kPatch}) {
-    for (const Tails tails : {Tails::clamp, Tails::exponential}) {
+    for (const Tails tails : {Tails::clamp, Tails::exponential, Tails::normal}) {
       ForecastOptions options = drawn(70, 16);
       options.tails = tails;
       options.decoding.decode_block_size = block;

@@ -12,6 +12,7 @@
 
 #include "server/compress.h"
 #include "server/fake_exchange.h"
+#include "settings/words.h"
 #include "support/small_model.h"
 #include "support/test_files.h"
 
@@ -112,11 +113,11 @@ TEST_F(AppTest, TailsAreAnOption) {
   Forecaster forecaster(model);
   const auto wave = test::wave(0, 30);
   const Series view = wave.view();
-  for (const Tails tails : {Tails::clamp, Tails::exponential}) {
+  for (const Tails tails : {Tails::clamp, Tails::exponential, Tails::normal}) {
     json body = forecast(1, 20);
     body["model"] = "two";
     body["options"]["quantiles"] = {0.01, 0.5};
-    body["options"]["tails"] = tails == Tails::clamp ? "clamp" : "exponential";
+    body["options"]["tails"] = word_of(kTails, tails);
     const HttpResponse response = post(kForecast, body);
     ASSERT_EQ(response.status, 200) << response.body;
     ForecastOptions options;

@@ -15,24 +15,33 @@ from .scores import LEVELS, Window
 
 
 def by_toto(binary: pathlib.Path, model: pathlib.Path, windows: list[Window], samples: int, views: str = ""):
-    """One run of `toto forecast` per horizon; CSV in, CSV out. `views`: as its --views."""
+    """Quantiles [horizon, LEVELS] of each window. `views`: as --views of `toto forecast`."""
+    more = ["--quantiles", ",".join(f"{q:g}" for q in LEVELS), *(["--views", views] if views else [])]
+    columns = [f"q{q:g}" for q in LEVELS]
+    return [rows[columns].to_numpy() for rows in tables_by_toto(binary, model, windows, samples, more)]
+
+
+def means_by_toto(binary: pathlib.Path, model: pathlib.Path, windows: list[Window], samples: int, tails: str):
+    """Means [horizon] of each window. `tails`: as --tails of `toto forecast`."""
+    found = tables_by_toto(binary, model, windows, samples, ["--tails", tails])
+    return [rows["mean"].to_numpy() for rows in found]
+
+
+def tables_by_toto(binary, model, windows, samples, more):
+    """The rows of each window. One run of `toto forecast` per horizon; CSV in, CSV out."""
     found = {}
     for horizon in sorted({w.series.horizon for w in windows}):
         part = [w for w in windows if w.series.horizon == horizon]
         with tempfile.TemporaryDirectory() as folder:
             source, result = pathlib.Path(folder, "in.csv"), pathlib.Path(folder, "out.csv")
             write_windows(part, source)
-            levels = ",".join(f"{q:g}" for q in LEVELS)
             subprocess.run(
                 [binary, "forecast", source, "--model", model, "--horizon", str(horizon),
-                 "--samples", str(samples), "--quantiles", levels, "--output", result,
-                 *(["--views", views] if views else [])],
+                 "--samples", str(samples), "--output", result, *more],
                 check=True, stdout=subprocess.DEVNULL,
             )  # fmt: skip
             table = pd.read_csv(result)
-        columns = [f"q{q:g}" for q in LEVELS]
-        for name, rows in table.groupby("unique_id", sort=False):
-            found[name] = rows[columns].to_numpy()
+        found.update(iter(table.groupby("unique_id", sort=False)))
     return [found[w.name] for w in windows]
 
 

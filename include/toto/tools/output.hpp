@@ -43,7 +43,7 @@ struct RunInfo {
   std::string paths = {};   ///< "coherent", or empty: left out
   ColumnNames columns = {};
   std::string kv_cache = {};  ///< where one was asked for (LoadOptions::kv_cache)
-  std::string tails = {};     ///< "exponential", or empty: left out
+  std::string tails = {};     ///< "exponential" or "normal"; empty: left out
 };
 
 /// Long format: unique_id, ds, (point, where a forecast has one,) mean and a column q0.1 ... for

@@ -16,6 +16,7 @@ namespace {
 constexpr float kMaxScore = 8.3F;
 constexpr std::size_t kKnots = 9;
 constexpr std::size_t kMiddle = kKnots / 2;
+constexpr float kOverOuterScore = 0.780304146F;  // 1 / knot_outer_score(9)
 
 using Words = hn::RebindToUnsigned<Floats>;
 using Wide = hn::RepartitionToWide<Words>;
@@ -128,19 +129,18 @@ void chain(const cpu::ChainTask& task, const float* before, std::size_t n, float
 
 // --- quantiles ---
 
-/// From a knot outwards, where the probability is `share` of that beyond the knot.
-HWY_INLINE Vec beyond(Vec outer, Vec inner, Vec share) {
+/// So many widths of the tail (from `inner` to `outer`) beyond `outer`, as knot_beyond().
+HWY_INLINE Vec beyond(Vec outer, Vec inner, Vec widths) {
   const Floats d;
   const Vec largest = hn::Set(d, std::numeric_limits<float>::max());
-  const Vec step = hn::Sub(outer, inner);
-  const auto there = hn::Lt(hn::Abs(step), hn::Set(d, std::numeric_limits<float>::infinity()));
-  const Vec off = hn::NegMulAdd(hn::Mul(step, hn::Set(d, 1.44269504F)), log_positive(share), outer);
-  const auto moves = hn::And(there, hn::Ne(step, hn::Zero(d)));
+  const Vec width = hn::Sub(outer, inner);
+  const auto there = hn::Lt(hn::Abs(width), hn::Set(d, std::numeric_limits<float>::infinity()));
+  const Vec off = hn::MulAdd(width, widths, outer);
+  const auto moves = hn::And(there, hn::Ne(width, hn::Zero(d)));
   return hn::IfThenElse(moves, hn::Min(hn::Max(off, hn::Neg(largest)), largest), outer);
 }
 
-void at_scores(const float* knots, std::size_t stride, bool exponential_tails, std::size_t n,
-               float* z) {
+void at_scores(const float* knots, std::size_t stride, KnotTails tails, std::size_t n, float* z) {
   const Floats d;
   const Vec zero = hn::Zero(d), one = hn::Set(d, 1.0F);
   // From the outermost to the middle and one beyond it, of either side.
@@ -170,10 +170,14 @@ void at_scores(const float* knots, std::size_t stride, bool exponential_tails, s
     }
     const Vec part = hn::Sub(at, whole);
     Vec x = hn::MulAdd(inner, part, hn::Mul(outer, hn::Sub(one, part)));
-    if (exponential_tails) {
+    if (tails != KnotTails::clamped) {
       const auto out = hn::Lt(share, one);
       if (!hn::AllFalse(d, out)) {
-        x = hn::IfThenElse(out, beyond(first, second, hn::Min(share, one)), x);
+        const bool normal = tails == KnotTails::normal;
+        const Vec widths =
+            normal ? hn::Max(hn::MulSub(size, hn::Set(d, kOverOuterScore), one), zero)
+                   : hn::Mul(log_positive(hn::Min(share, one)), hn::Set(d, -1.44269504F));
+        x = hn::IfThenElse(out, beyond(first, normal ? left[kMiddle] : second, widths), x);
       }
     }
     put(hn::IfThenElse(hn::IsNaN(score), score, x), z);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backend/cpu/isa.h"
+#include "statistics/knots.h"
 
 namespace toto::cpu {
 
@@ -21,7 +22,7 @@ struct KnotKernels {
   /// z [n] from those of the step before; nullptr: of the first step.
   void (*chain)(const ChainTask& task, const float* before, std::size_t n, float* z);
   /// In place: the quantile of Phi(z) for each of n scores. Knot q is knots[q * stride], q < 9.
-  void (*at_scores)(const float* knots, std::size_t stride, bool exponential_tails, std::size_t n,
+  void (*at_scores)(const float* knots, std::size_t stride, KnotTails tails, std::size_t n,
                     float* z);
 };
 

@@ -160,7 +160,7 @@ void CpuOps2::take_scores(const CallSlice& s, std::int32_t patch, std::int32_t v
   const std::int64_t lane = std::int64_t{s.lane} + variate;
   for (std::int32_t i = 0; i < patch && first + i < s.horizon; ++i) {
     float* const z = to.kept + (lane * to.steps + first + i) * to.trajectories;
-    knots_.at_scores(knots + i, static_cast<std::size_t>(patch), s.exponential_tails,
+    knots_.at_scores(knots + i, static_cast<std::size_t>(patch), s.tails,
                      static_cast<std::size_t>(s.trajectories), z);
   }
 }

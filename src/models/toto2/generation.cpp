@@ -74,7 +74,7 @@ void Generation::take(std::size_t index) {
   s.key = r.key;
   s.horizon = r.horizon;
   s.trajectories = r.trajectories;
-  s.exponential_tails = r.exponential_tails;
+  s.tails = r.tails;
   s.level_first = r.level_first;
   s.level_count = r.level_count;
   s.request = static_cast<std::int32_t>(index);

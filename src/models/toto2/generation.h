@@ -41,7 +41,7 @@ struct Request {
   std::uint64_t key = 0;  // hash of the series' id
   std::int32_t trajectories = 0;
   std::int32_t level_first = 0, level_count = 0;
-  bool exponential_tails = false;    // beyond the outermost quantiles
+  KnotTails tails = KnotTails::clamped;
   bool coherent = false;             // Ops2::knot_neighbours is to follow the first call
   std::span<const double> feedback;  // [V][NP*P]: takes the place of medians; empty: does not
 };

@@ -168,7 +168,7 @@ void Toto2Program::take(const Item& item, bool coherent, Held& held, toto2::Requ
   r.seed = item.seed;
   r.key = s.key;
   r.trajectories = item.trajectories;
-  r.exponential_tails = item.tails == Tails::exponential;
+  r.tails = knot_tails(item.tails);
   r.coherent = coherent;
   r.level_first = item.level_first;
   r.level_count = item.level_count;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "settings/words.h"
 #include "tools/backtest/describe.h"
 
 namespace toto::backtest {
@@ -112,7 +113,7 @@ ordered_json describe_run(const Result& result, const Options& options, const Ru
             {"has_missing_values", options.decoding.has_missing_values},
             {"scaler_fallback_min_obs", options.decoding.scaler_fallback_min_obs},
             {"quantile_real_cap_k", options.decoding.quantile_real_cap_k},
-            {"tails", options.tails == Tails::clamp ? "clamp" : "exponential"},
+            {"tails", word_of(kTails, options.tails)},
             {"views", to_text(options.views)},
             {"from", options.from},
             {"to", options.to}}},

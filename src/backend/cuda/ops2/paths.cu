@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(32 * kChainWarps)
 
 /// paths::at_knot_score() of float32: from the nearer end, where a probability is exact. `knots` in
 /// memory that all threads see.
-__device__ float at_knot_score(const float* knots, float z, bool exponential_tails) {
+__device__ float at_knot_score(const float* knots, float z, KnotTails tails) {
   if (isnan(z)) return z;
   const bool upper = z >= 0;
   const auto knot = [&](int i) {
@@ -146,7 +146,11 @@ __device__ float at_knot_score(const float* knots, float z, bool exponential_tai
   const float at = normcdff(-limited) * kParts;  // 1 at the outermost knot
   if (at < 1) {
     const double outer = knot(0);
-    if (!exponential_tails) return static_cast<float>(outer);
+    if (tails == KnotTails::clamped) return static_cast<float>(outer);
+    if (tails == KnotTails::normal) {
+      const double widths = static_cast<double>(limited) / knot_outer_score(kQuantiles) - 1;
+      return static_cast<float>(knot_beyond(outer, knot(kQuantiles / 2), fmax(widths, 0.0)));
+    }
     return static_cast<float>(knot_tail(outer, knot(1), static_cast<double>(at)));
   }
   const int i = min(static_cast<int>(at) - 1, kQuantiles / 2);
@@ -175,7 +179,7 @@ __global__ void __launch_bounds__(kThreads)
   float* const out =
       to.kept + ((std::int64_t{s.lane} + lane.variate) * to.steps + step) * to.trajectories;
   for (auto n = static_cast<std::int32_t>(threadIdx.x); n < s.trajectories; n += kThreads) {
-    out[n] = at_knot_score(knots, out[n], s.exponential_tails);
+    out[n] = at_knot_score(knots, out[n], s.tails);
   }
 }
 
