@@ -122,12 +122,13 @@ void Forecaster::Impl::tell_levels(std::span<const double> levels, Tails tails) 
   const auto outside = [&](double level) { return !info.knows(level); };
   if (told_levels || std::none_of(levels.begin(), levels.end(), outside)) return;
   told_levels = true;
-  log_warning(asked.log, Topic::settings, "levels_out_of_range",
-              fmt::format("the model knows quantiles from {} to {}: levels beyond {}",
-                          info.lowest_level, info.highest_level,
-                          tails == Tails::clamp ? "give these"
-                                                : fmt::format("are of {} tails, an assumption",
-                                                              word_of(kTails, tails))));
+  log_warning(
+      asked.log, Topic::settings, "levels_out_of_range",
+      fmt::format("the model knows quantiles from {} to {}: levels beyond {}", info.lowest_level,
+                  info.highest_level,
+                  tails == Tails::clamp
+                      ? "give these; tails \"normal\" would go on beyond them"
+                      : fmt::format("are of {} tails, an assumption", word_of(kTails, tails))));
 }
 
 void Forecaster::Impl::forecast(const Call& call) {

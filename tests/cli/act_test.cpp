@@ -175,7 +175,7 @@ TEST_F(Act, TailsAreAskedForAndStated) {
   std::vector<std::string> more = flags;
   more.insert(more.end(), {"--tails", "exponential"});
   const nlohmann::json plain = json(table(200), flags);
-  EXPECT_THAT(err_, testing::HasSubstr("levels beyond give these"));
+  EXPECT_THAT(err_, testing::HasSubstr("levels beyond give these; tails \"normal\""));
   const nlohmann::json wide = json(table(200), more);
   EXPECT_THAT(err_, testing::HasSubstr("levels beyond are of exponential tails, an assumption"));
   EXPECT_FALSE(plain.contains("tails"));
