@@ -47,10 +47,11 @@ struct ModelInfo {
   /// How many steps before its own time the network takes a known covariate: patch_size (Toto 1.0)
   /// or 0. Whoever fills in Series::future_exogenous shifts it by so many.
   std::int32_t covariate_lead = 0;
+  bool denies_covariates = false;  ///< its configuration says that it was trained without any
   /// Whether it makes much of covariates: it labels variates, or takes covariates at their own
-  /// time.
+  /// time and does not deny them.
   [[nodiscard]] bool trained_with_covariates() const {
-    return variate_labels || covariate_lead == 0;
+    return variate_labels || (covariate_lead == 0 && !denies_covariates);
   }
 
   std::uint64_t parameters = 0;

@@ -59,6 +59,15 @@ TEST(Toto2Config, DefaultsOfAbsentKeys) {
   EXPECT_EQ(c.residual_mult, 1.0);
 }
 
+TEST(Toto2Config, CanDenyCovariates) {
+  EXPECT_TRUE(parse(kLeast).trained_with_covariates);
+  const Toto2Config without = parse(with("trained_with_covariates", false));
+  EXPECT_FALSE(without.trained_with_covariates);
+  EXPECT_EQ(parse(json::parse(to_json(without))), without);
+  EXPECT_FALSE(json::parse(to_json(parse(kLeast))).contains("trained_with_covariates"));
+  expect_refusal(with("trained_with_covariates", "no"), "invalid_value", "true or false");
+}
+
 TEST(Toto2Config, NullMeansAbsent) {
   json object = kLeast;
   for (const char* key : {"d_ff", "qk_dim", "v_dim", "num_groups", "qk_norm_include_weight"}) {

@@ -42,6 +42,7 @@ class Config:
             "attn_bias": True, "mlp_bias": False, "qk_norm": False, "qk_norm_include_weight": False,
             "norm_include_weight": False, "per_dim_scale": True, "use_xpos": True,
             "variate_layer_first": False, "pre_norm": True, "dropout_p": 0.0,
+            "trained_with_covariates": False,
         }  # fmt: skip
 
     @staticmethod

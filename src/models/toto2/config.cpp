@@ -23,7 +23,7 @@ constexpr std::string_view kFamily = "Toto 2.0";
 constexpr double kMaxEpsilon = 1.0;
 constexpr double kMaxRatio = 1e6;
 
-constexpr std::array<std::string_view, 25> kKeys = {"patch_size",
+constexpr std::array<std::string_view, 26> kKeys = {"patch_size",
                                                     "d_model",
                                                     "num_heads",
                                                     "num_layers",
@@ -47,7 +47,8 @@ constexpr std::array<std::string_view, 25> kKeys = {"patch_size",
                                                     "residual_attn_ratio",
                                                     "num_output_patches",
                                                     "dropout_p",
-                                                    "pre_norm"};
+                                                    "pre_norm",
+                                                    "trained_with_covariates"};
 
 constexpr Toto2Config release(std::int32_t width, std::int32_t layers, std::int32_t hidden,
                               double epsilon) {
@@ -191,36 +192,38 @@ Toto2Config parse_toto2_config(std::string_view text, std::string_view where, bo
   config.residual_mult = fields.number("residual_mult", 0.0, kMaxRatio, 1.0);
   config.residual_attn_ratio = fields.number("residual_attn_ratio", 0.0, kMaxRatio);
   (void)fields.boolean("pre_norm", true);
+  config.trained_with_covariates = fields.boolean("trained_with_covariates", true);
   refuse_unsupported(fields);
   return config;
 }
 
 std::string to_json(const Toto2Config& config) {
-  const json object = {{"attn_bias", config.attn_bias},
-                       {"d_ff", config.d_ff},
-                       {"d_model", config.d_model},
-                       {"dropout_p", 0.0},
-                       {"heads_per_group", config.heads_per_group()},
-                       {"layer_group_size", config.layer_group_size},
-                       {"mlp_bias", config.mlp_bias},
-                       {"norm_eps", config.norm_eps},
-                       {"norm_include_weight", config.norm_include_weight},
-                       {"num_groups", config.num_groups},
-                       {"num_heads", config.num_heads},
-                       {"num_layers", config.num_layers},
-                       {"num_output_patches", 1},
-                       {"num_variate_layers_per_group", config.variate_layers_per_group},
-                       {"patch_size", config.patch_size},
-                       {"per_dim_scale", config.per_dim_scale},
-                       {"pre_norm", true},
-                       {"qk_dim", config.qk_dim},
-                       {"qk_norm", config.qk_norm},
-                       {"qk_norm_include_weight", config.qk_norm_include_weight},
-                       {"residual_attn_ratio", config.residual_attn_ratio},
-                       {"residual_mult", config.residual_mult},
-                       {"use_xpos", config.use_xpos},
-                       {"v_dim", config.v_dim},
-                       {"variate_layer_first", config.variate_layer_first}};
+  json object = {{"attn_bias", config.attn_bias},
+                 {"d_ff", config.d_ff},
+                 {"d_model", config.d_model},
+                 {"dropout_p", 0.0},
+                 {"heads_per_group", config.heads_per_group()},
+                 {"layer_group_size", config.layer_group_size},
+                 {"mlp_bias", config.mlp_bias},
+                 {"norm_eps", config.norm_eps},
+                 {"norm_include_weight", config.norm_include_weight},
+                 {"num_groups", config.num_groups},
+                 {"num_heads", config.num_heads},
+                 {"num_layers", config.num_layers},
+                 {"num_output_patches", 1},
+                 {"num_variate_layers_per_group", config.variate_layers_per_group},
+                 {"patch_size", config.patch_size},
+                 {"per_dim_scale", config.per_dim_scale},
+                 {"pre_norm", true},
+                 {"qk_dim", config.qk_dim},
+                 {"qk_norm", config.qk_norm},
+                 {"qk_norm_include_weight", config.qk_norm_include_weight},
+                 {"residual_attn_ratio", config.residual_attn_ratio},
+                 {"residual_mult", config.residual_mult},
+                 {"use_xpos", config.use_xpos},
+                 {"v_dim", config.v_dim},
+                 {"variate_layer_first", config.variate_layer_first}};
+  if (!config.trained_with_covariates) object["trained_with_covariates"] = false;
   return object.dump(2);
 }
 

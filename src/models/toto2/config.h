@@ -30,8 +30,9 @@ struct Toto2Config {
   bool qk_norm_include_weight = false;
   bool per_dim_scale = false;
   bool use_xpos = false;
-  double residual_mult = 1.0;        // the last two form the taus, which are stored: of use only
-  double residual_attn_ratio = 1.0;  // where weights are synthesised
+  double residual_mult = 1.0;           // the last two form the taus, which are stored: of use only
+  double residual_attn_ratio = 1.0;     // where weights are synthesised
+  bool trained_with_covariates = true;  // a key of ours: published files lack it
 
   /// Query heads of one key/value head.
   [[nodiscard]] std::int32_t heads_per_group() const { return num_heads / num_groups; }

@@ -34,6 +34,7 @@ void Toto2Configuration::describe(const WeightTable& /*weights*/, ModelInfo& inf
   info.components = kToto2Quantiles;
   info.lowest_level = 0.1;
   info.highest_level = 0.9;
+  info.denies_covariates = !config_.trained_with_covariates;
 }
 
 /// Its weights are folded whatever is asked for, and rounded to float32 once: a factor of a product
