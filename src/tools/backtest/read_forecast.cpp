@@ -61,6 +61,7 @@ class ExactReader {
     }
     const toto::Parameters& p = forecast_.parameters;
     const std::size_t k = p.components;
+    if (k == 0) return trimmed(point.first, 1 - point.second, cell);  // no mixture: quantiles
     const auto part = [&](const std::vector<double>& all) {
       return std::span(all).subspan(cell * k, k);
     };
@@ -70,6 +71,23 @@ class ExactReader {
   }
 
  private:
+  /// The mean of the quantile function from one level to another: linear between levels(), flat
+  /// beyond them.
+  [[nodiscard]] double trimmed(double from, double to, std::size_t cell) const {
+    double level = 0, value = quantile(levels().front(), cell), sum = 0;
+    const auto add = [&](double next_level, double next_value) {
+      const double slope = (next_value - value) / (next_level - level);
+      const double low = std::clamp(from, level, next_level);
+      const double high = std::clamp(to, level, next_level);
+      sum += (high - low) * (value + slope * ((low + high) / 2 - level));
+      level = next_level;
+      value = next_value;
+    };
+    for (const double next : levels()) add(next, quantile(next, cell));
+    add(1, value);
+    return sum / (to - from);
+  }
+
   const Forecast& forecast_;
   std::size_t cells_;
 };

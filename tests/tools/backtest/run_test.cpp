@@ -377,6 +377,38 @@ TEST_F(Run, WhatChangesAForecastChangesItsKey) {
   EXPECT_EQ(run(market, options).statistics.forecast, 0U);
 }
 
+TEST_F(Run, TrimmedMeansOfToto2AreThoseOfItsQuantiles) {
+  const Market market = two_symbols({"close"});
+  Forecaster forecaster(Model::load({.model = toto::test::golden("toto2-tiny-uni")}));
+  Options options = small();
+  struct Case {
+    const char* spec;
+    double from, to;
+  };
+  for (const Case& one : {Case{"trimmed_mean_10", 0.1, 0.9},
+                          {"trimmed_mean_0.23", 0.23, 0.77},
+                          {"lower_trimmed_mean_10", 0, 0.9},
+                          {"upper_trimmed_mean_40", 0.4, 1}}) {
+    options.parameters.aggregate = one.spec;
+    const Result result = backtest::run(market, forecaster, options);
+    EXPECT_FALSE(result.cells.empty());
+    for (const Cell& cell : result.cells) {
+      // The mean of many levels, of the line through the quantiles at 0.05, 0.1, ... 0.95.
+      constexpr int kParts = 10'000;
+      double sum = 0;
+      for (int i = 0; i < kParts; ++i) {
+        const double level = one.from + (one.to - one.from) * (i + 0.5) / kParts;
+        const double place = std::clamp(level / 0.05 - 1, 0.0, 18.0);
+        const auto low = std::min<std::size_t>(static_cast<std::size_t>(place), 17);
+        const double share = place - static_cast<double>(low);
+        sum += (1 - share) * cell.model.quantiles[low] + share * cell.model.quantiles[low + 1];
+      }
+      EXPECT_NEAR(cell.model.point, sum / kParts, 1e-5 * (1 + std::abs(cell.model.point)))
+          << one.spec;
+    }
+  }
+}
+
 TEST_F(Run, BlocksOfToto2ReachTheModel) {
   const Market market = two_symbols({"close"});
   Forecaster forecaster(Model::load({.model = toto::test::golden("toto2-tiny-uni")}));
