@@ -324,8 +324,10 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
     }
     if (request.forecast.paths != Paths::coherent) note(session, kIndependentPaths);
   }
-  for (const std::string& line : forecast_notes(data.series, forecasts, request.forecast.guards,
-                                                static_cast<std::size_t>(info.patch_size))) {
+  for (const std::string& line : forecast_notes(
+           data.series, forecasts, request.forecast.guards,
+           static_cast<std::size_t>(info.patch_size),
+           info.head == "quantiles" && request.forecast.decoding.decode_block_size == 0)) {
     note(session, line);
   }
   if (request.counters) show_counters(counters);  // asked for, so -q does not hide it

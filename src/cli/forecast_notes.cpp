@@ -74,7 +74,7 @@ std::string bounds_of(const Guards& guards) {
 
 std::vector<std::string> forecast_notes(std::span<const TimeSeries> series,
                                         std::span<const Forecast> forecasts, const Guards& guards,
-                                        std::size_t patch) {
+                                        std::size_t patch, bool one_pass) {
   constexpr std::size_t kLongHorizon = 16;  // patches
   std::vector<std::string> notes;
   const auto tell = [&](const Say& say) {
@@ -103,10 +103,14 @@ std::vector<std::string> forecast_notes(std::span<const TimeSeries> series,
     const std::size_t seen = s.steps - f.applied.missing_end;
     const std::size_t ahead = f.horizon + f.applied.missing_end;
     if (ahead <= kLongHorizon * patch && (ahead <= patch || ahead <= seen)) return std::string();
-    return fmt::format(
-        "{} ahead of a context of {}: the model was trained to predict the next {} "
-        "and feeds on its own predictions beyond; trust the far end little",
-        steps(ahead), seen, patch);
+    const std::string why =
+        one_pass ? std::string()
+                 : fmt::format(
+                       "the model was trained to predict the next {} and feeds on its own "
+                       "predictions beyond; ",
+                       patch);
+    return fmt::format("{} ahead of a context of {}: {}trust the far end little", steps(ahead),
+                       seen, why);
   });
   tell([&](const TimeSeries&, const Forecast& f) {
     return f.applied.clamped == 0

@@ -162,10 +162,19 @@ TEST_F(Act, AFarHorizonStaysWithinWhatTheContextSupports) {
   }
   constexpr double kRange = 140;  // of the context, at most
   EXPECT_LT(high - low, 10 * kRange);
-  EXPECT_THAT(err_, testing::HasSubstr("4320 steps ahead of a context of 4096"));
+  EXPECT_THAT(err_, testing::HasSubstr("4320 steps ahead of a context of 4096: the model was "
+                                       "trained to predict the next 32 and feeds on its own"));
   if (out.at("series")[0].at("clamped_steps") > 0) {
     EXPECT_THAT(err_, testing::HasSubstr("kept within 4 ranges"));
   }
+}
+
+TEST_F(Act, AFarHorizonInOnePassFeedsOnNothing) {
+  model_ = "models/toto-nano-2";
+  const nlohmann::json out = json(table(200), {"--horizon", "600", "--mean"});
+  EXPECT_EQ(out.at("series")[0].at("variates")[0].at("mean").size(), 600U);
+  EXPECT_THAT(err_,
+              testing::HasSubstr("600 steps ahead of a context of 200: trust the far end little"));
 }
 
 TEST_F(Act, TailsAreAskedForAndStated) {
