@@ -14,11 +14,13 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
 import toto_cpp
 
+NANO = str(Path(__file__).resolve().parent.parent / "models/toto-nano")
 STAGES = ("prepare_seconds", "context_seconds", "decode_seconds", "statistics_seconds")
 
 
@@ -79,17 +81,17 @@ def frame_of(model, count=1000, steps=512):
 def cold(count=10):
     """A process of its own each time."""
     code = """
-import time, numpy
+import sys, time, numpy
 begun = time.perf_counter()
 import toto_cpp
 imported = time.perf_counter()
-toto_cpp.load().forecast(numpy.sin(numpy.arange(512) / 8).astype("float32"), 24).mean
+toto_cpp.load(sys.argv[1]).forecast(numpy.sin(numpy.arange(512) / 8).astype("float32"), 24).mean
 print(imported - begun, time.perf_counter() - begun)
 """
     runs = []
     for _ in range(count):
         begun = time.perf_counter()
-        printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        printed = subprocess.run([sys.executable, "-c", code, NANO], capture_output=True, text=True, check=True).stdout
         runs.append((*map(float, re.findall(r"\S+", printed)), time.perf_counter() - begun))
     columns = [statistics.median(column) for column in zip(*runs)]
     return {"import_ms": 1e3 * columns[0], "first_forecast_ms": 1e3 * columns[1], "process_ms": 1e3 * columns[2]}
@@ -97,9 +99,9 @@ print(imported - begun, time.perf_counter() - begun)
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", help="of the single series: a small one shows the overhead best (default: toto-nano)")
+    parser.add_argument("--model", help="of the single series: a small one shows the overhead best (default: models/toto-nano)", default=NANO)
     chosen = parser.parse_args().model
-    with toto_cpp.load() as nano, toto_cpp.load(chosen, threads=1) as small:
+    with toto_cpp.load(NANO) as nano, toto_cpp.load(chosen, threads=1) as small:
         result = {
             "version": toto_cpp.__version__,
             "one": one_series(small, 64),

@@ -24,13 +24,14 @@ import threading
 import time
 from pathlib import Path
 
+NANO = str(Path(__file__).resolve().parent.parent / "models/toto-nano")
 PRESETS = ("toto-open-base-1.0", "toto-2.0-4m", "toto-2.0-22m", "toto-2.0-313m", "toto-2.0-1b", "toto-2.0-2.5b")
 
 
 def load_options(args):
     options = {"device": args.device, "precision": args.precision, "threads": args.threads, "batch_size": getattr(args, "batch_size", None)}
     options = {name: value for name, value in options.items() if value is not None}
-    return {**options, "synthetic": args.model} if args.model in PRESETS else {**options, "model": args.model}
+    return {**options, "synthetic": args.model} if args.model in PRESETS else {**options, "model": args.model or NANO}
 
 
 def whole_options(args):
@@ -211,7 +212,7 @@ def main():
     parser.add_argument("--series", type=int, default=20_000)
     parser.add_argument("--context", type=int, default=512)
     parser.add_argument("--horizon", type=int, default=24)
-    parser.add_argument("--model", help=f"a folder, a Hub id, or one of {', '.join(PRESETS)} (default: toto-nano)")
+    parser.add_argument("--model", help=f"a folder, a Hub id, or one of {', '.join(PRESETS)} (default: models/toto-nano)")
     parser.add_argument("--device")
     parser.add_argument("--precision")
     parser.add_argument("--threads", type=int)

@@ -143,7 +143,7 @@ def main():
     parser.add_argument("--interrupts", type=int, default=20)
     parser.add_argument("--kill-every", type=float, help="seconds: also with Ray, whose actor is killed that often")
     parser.add_argument("--ray-data", action="store_true", help="with Ray Data")
-    parser.add_argument("--model", help="as for bench/scale_dataset.py (default: toto-nano)")
+    parser.add_argument("--model", help="as for bench/scale_dataset.py (default: models/toto-nano)")
     parser.add_argument("--device")
     parser.add_argument("--precision")
     parser.add_argument("--threads", type=int)

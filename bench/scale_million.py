@@ -169,7 +169,7 @@ def checked(args, source, out):
 
     given, same, draw = pq.ParquetFile(source), 0, random.Random(args.series)
     groups = [draw.randrange(given.num_row_groups) for _ in range(4)]
-    with toto_cpp.load(threads=args.threads) as model:
+    with toto_cpp.load(NANO, threads=args.threads) as model:
         for group in groups:
             rows = given.read_row_group(group)
             for row in draw.sample(range(rows.num_rows), args.check // len(groups)):

@@ -24,7 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from scale_dataset import source_file
+from scale_dataset import NANO, source_file
 from scale_report import commit, machine, put_section, table, today, words
 
 HEADING = "{:,} series beside StatsForecast and zsfm"
@@ -45,7 +45,7 @@ def ours(args, begin, end, model):
 
     with tempfile.TemporaryDirectory() as folder:
         pq.write_table(pq.read_table(args.source).slice(begin, end - begin), f"{folder}/in.parquet")
-        options = {"level": [80], "threads": args.threads, **({} if model is None else {"model": model})}
+        options = {"level": [80], "threads": args.threads, "model": model}
         pq.write_table(pq.read_table(f"{folder}/in.parquet").slice(0, 8), f"{folder}/warm.parquet")
         toto_cpp.forecast_dataset(f"{folder}/warm.parquet", f"{folder}/warm", args.horizon, **options)
         begun = time.perf_counter()
@@ -86,7 +86,7 @@ def zsfm(args, begin, end):
 
 
 WHO = {
-    "ours, toto-nano": lambda args, a, b: ours(args, a, b, None),
+    "ours, toto-nano": lambda args, a, b: ours(args, a, b, NANO),
     "ours, toto-2.0-4m": lambda args, a, b: ours(args, a, b, args.toto2),
     "zsfm, toto-2.0-4m": zsfm,
     "StatsForecast, SeasonalNaive(24)": lambda args, a, b: statsforecast(args, a, b, "SeasonalNaive", season_length=24),

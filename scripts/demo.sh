@@ -64,7 +64,7 @@ say "$toto serve: a page at $address/, forecasts at $address/v1/forecast"
 python3 - "$address" <<'END'
 import json, sys, urllib.request
 
-body = {"model": "toto-nano", "inputs": [{"target": [10, 12, 11, 13, 14, 15, 14, 16, 18, 17]}], "parameters": {"prediction_length": 4}}
+body = {"model": "toto-nano-2", "inputs": [{"target": [10, 12, 11, 13, 14, 15, 14, 16, 18, 17]}], "parameters": {"prediction_length": 4}}
 with urllib.request.urlopen(sys.argv[1] + "/v1/forecast", json.dumps(body).encode()) as answer:
     print("   10, 12, ... 18, 17 goes on as", [round(row[0], 1) for row in json.load(answer)["outputs"][0]["mean"]])
 END

@@ -13,6 +13,7 @@ import argparse
 import datetime
 import json
 import math
+import os
 import pathlib
 import random
 import subprocess
@@ -74,6 +75,8 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="write the figures here")
     parser.add_argument("flags", nargs="*", help="after --: for toto backtest")
     arguments = parser.parse_args()
+    # Of the figures in the pages; --model among the flags comes first.
+    os.environ.setdefault("TOTO_MODEL_ID", str(pathlib.Path(__file__).resolve().parents[2] / "models/toto-nano"))
     results = []
     for name, has_effect, y, x in cases():
         with tempfile.TemporaryDirectory() as folder:

@@ -21,6 +21,7 @@ import datetime
 import importlib.util
 import json
 import math
+import os
 import pathlib
 import statistics
 import subprocess
@@ -187,6 +188,8 @@ def main():
     windows = {n: [(parse(a), parse(b)) for a, b in labels[n]] for n in files}
     print(f"{len(files)} files, {sum(len(v) for _, v in files.values())} rows", file=sys.stderr)
 
+    # Of the figures in the pages; --model among the flags comes first.
+    os.environ.setdefault("TOTO_MODEL_ID", str(pathlib.Path(__file__).resolve().parents[2] / "models/toto-nano"))
     toto = Toto(arguments.toto, [*arguments.flags, "--hold", str(arguments.hold)], 1)
     found = {name: toto(arguments.nab / "data" / name) for name in files}
     detectors = {

@@ -15,6 +15,7 @@ import argparse
 import csv
 import json
 import math
+import os
 import pathlib
 import random
 import subprocess
@@ -126,6 +127,8 @@ def main():
     parser.add_argument("--sums", action="store_true", help="of the sum over the horizon")
     parser.add_argument("flags", nargs="*", help="after --: for toto forecast")
     arguments = parser.parse_args()
+    # Of the figures in the pages; --model among the flags comes first.
+    os.environ.setdefault("TOTO_MODEL_ID", str(pathlib.Path(__file__).resolve().parents[2] / "models/toto-nano"))
     kinds = {"random walks": walks(arguments.count), "white noise": noise(arguments.count), "hourly": hourly(arguments.count)}
     if arguments.prices:
         kinds["daily prices"] = prices(arguments.prices)

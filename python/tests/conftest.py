@@ -13,6 +13,7 @@ import toto_cpp
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "data" / "golden"
+NANO1 = ROOT / "models" / "toto-nano"
 PROGRAM = Path(toto_cpp.__file__).parent / "bin" / "toto"
 
 os.environ.pop("TOTO_MODEL_ID", None)
@@ -20,7 +21,15 @@ os.environ.pop("TOTO_MODEL_ID", None)
 
 @pytest.fixture(scope="session")
 def nano():
+    """The default: toto-nano-2, of Toto 2.0."""
     with toto_cpp.load() as model:
+        yield model
+
+
+@pytest.fixture(scope="session")
+def nano1():
+    """toto-nano, of Toto 1.0, which is in the source tree alone."""
+    with toto_cpp.load(NANO1) as model:
         yield model
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import toto_cpp
 
-from conftest import GOLDEN, PROGRAM
+from conftest import GOLDEN, NANO1, PROGRAM
 
 CASES = 200
 FILES = 20
@@ -71,10 +71,11 @@ def assert_equal(forecasts, expected, mean_only=False):
             np.testing.assert_array_equal(forecast.quantile(level), own[str(level)])
 
 
-@pytest.mark.parametrize("generation", [1, 2])
-def test_same_bits(generation, tmp_path):
-    folder = None if generation == 1 else GOLDEN / "toto2-tiny-uni"
-    rng = np.random.default_rng(generation)
+@pytest.mark.parametrize("which", ["toto-nano", "toto2-tiny-uni", "default"])
+def test_same_bits(which, tmp_path):
+    folder = {"toto-nano": NANO1, "toto2-tiny-uni": GOLDEN / "toto2-tiny-uni", "default": None}[which]
+    generation = 1 if which == "toto-nano" else 2
+    rng = np.random.default_rng(3 if folder is None else generation)
     compared = offsets = 0
     with toto_cpp.load(folder) as model:
         for file in range(FILES):
@@ -110,8 +111,9 @@ def test_same_bits(generation, tmp_path):
     assert compared == CASES and offsets > CASES // 10
 
 
+@pytest.mark.parametrize("folder", [None, NANO1], ids=["default", "toto-nano"])
 @pytest.mark.parametrize("by", ["auto", "regress", "model"])
-def test_same_bits_with_covariates(by, tmp_path):
+def test_same_bits_with_covariates(by, folder, tmp_path):
     """Series that depend on two covariates and have gaps; several lengths, horizons and bounds."""
     rng = np.random.default_rng(5)
     cases = (
@@ -120,7 +122,7 @@ def test_same_bits_with_covariates(by, tmp_path):
         (24, 4096, {"minimum": 0}, ["--non-negative"]),
         (100, 4096, {"maximum": 20, "minimum": -20.25, "clamp": 1}, ["--max=20", "--min=-20.25", "--clamp=1"]),
     )
-    with toto_cpp.load() as model:
+    with toto_cpp.load(folder) as model:
         for horizon, context, bounds, bound_flags in cases:
             many = series(rng, 6)
             given = [rng.normal(size=(2, len(one) + horizon)).astype(np.float32) for one in many]
@@ -134,7 +136,7 @@ def test_same_bits_with_covariates(by, tmp_path):
                     file.writelines(f"{name},{t},{float(a)!r},{float(b)!r}\n" for t, (a, b) in enumerate(x.T))
             flags = [f"--horizon={horizon}", f"--context={context}", "--seed=3", "--quantiles=0.05,0.5,0.9", "--samples=20"]
             flags += [f"--future={tmp_path / 'future.csv'}", f"--covariates={by}", *bound_flags]
-            rows = forecasts_of_program(tmp_path / "x.csv", None, flags)
+            rows = forecasts_of_program(tmp_path / "x.csv", folder, flags)
             options = dict(ids=names, num_samples=20, seed=3, context=context, **bounds)
             got = model.forecast(many, horizon, [0.05, 0.5, 0.9], covariates=given, covariates_by=by, **options)
             assert_equal(got, rows)

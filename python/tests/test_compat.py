@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import toto_cpp
-from conftest import GOLDEN
+from conftest import GOLDEN, NANO1
 from toto_cpp.compat import MaskedTimeseries, Toto, Toto2GluonTSModel, Toto2GluonTSModelConfig, Toto2Model, TotoForecaster, TotoPipeline
 
 TYPES = {"F32": np.float32, "F64": np.float64, "U8": np.uint8, "I32": np.int32}
@@ -170,7 +170,14 @@ def dataset(target):
     return [{"target": t, "start": start, "item_id": f"s{i}"} for i, t in enumerate(target)]
 
 
-def test_gluonts_predictor_of_toto1(nano, wave):
+def test_the_default_is_of_toto2():
+    assert Toto2Model.from_pretrained(None).core.info.name == "toto-nano-2"
+    with pytest.raises(ValueError, match="toto-nano-2 is toto-2.0: use toto_cpp.compat.toto2"):
+        Toto.from_pretrained(None)
+    assert Toto.from_pretrained(str(NANO1)).core.info.parameters == 4_759_280
+
+
+def test_gluonts_predictor_of_toto1(nano1, wave):
     pytest.importorskip("gluonts")
     from gluonts.dataset.common import ListDataset
     from gluonts.evaluation import Evaluator, make_evaluation_predictions
@@ -178,7 +185,7 @@ def test_gluonts_predictor_of_toto1(nano, wave):
     from toto_cpp.compat.gluonts import TotoPredictor
 
     data = ListDataset(dataset([np.tile(wave, 2), np.tile(wave * 3, 2)]), freq="h")
-    predictor = TotoPredictor.create_for_eval(nano, prediction_length=24, context_length=512)
+    predictor = TotoPredictor.create_for_eval(nano1, prediction_length=24, context_length=512)
     forecasts, truth = make_evaluation_predictions(data, predictor, num_samples=50)
     forecasts, truth = list(forecasts), list(truth)
     assert [f.samples.shape for f in forecasts] == [(50, 24)] * 2 and forecasts[1].item_id == "s1"

@@ -14,8 +14,9 @@ from conftest import ROOT
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def test_the_page():
+def test_the_page(monkeypatch):
     pytest.importorskip("pandas")
+    monkeypatch.chdir(ROOT)  # one example names a model of the source tree
     result = doctest.testfile(str(ROOT / "docs" / "python.md"), module_relative=False, optionflags=OPTIONS)
     assert result.attempted > 30 and result.failed == 0
 

@@ -61,7 +61,7 @@ def test_loading(tmp_path):
 
 def test_a_closed_model(wave):
     with toto_cpp.load() as model:
-        assert "toto-nano" in repr(model)
+        assert "toto-nano-2" in repr(model)
         kept = model.forecast(wave, 8)
     assert kept.mean.shape == (8,) and repr(model) == "<toto_cpp.Model, closed>"
     with pytest.raises(toto_cpp.UsageError, match="closed"):

@@ -10,7 +10,7 @@ fev = pytest.importorskip("fev")
 datasets = pytest.importorskip("datasets")
 
 
-def test_tasks_are_evaluated(nano, tmp_path):
+def test_tasks_are_evaluated(nano1, tmp_path):
     from toto_cpp.compat.fev import Toto1Model, Toto2Model
 
     rng = np.random.default_rng(0)
@@ -29,7 +29,7 @@ def test_tasks_are_evaluated(nano, tmp_path):
             dataset_path=str(tmp_path / "data.parquet"), horizon=12, num_windows=2, quantile_levels=[0.1, 0.5, 0.9],
             eval_metric=metric, extra_metrics=["WQL"], seasonality=24, target=targets,
         )  # fmt: skip
-        for model in (Toto1Model(nano.info.folder), Toto2Model(str(GOLDEN / "toto2-tiny-uni"), as_univariate=True)):
+        for model in (Toto1Model(nano1.info.folder), Toto2Model(str(GOLDEN / "toto2-tiny-uni"), as_univariate=True)):
             predictions = model.fit_predict(task)
             summary = task.evaluation_summary(predictions, model_name=model.model_name)
             assert np.isfinite(summary[metric]) and summary["num_forecasts"] == 8 * (1 if isinstance(targets, str) else 2)

@@ -175,8 +175,10 @@ def test_tails(toto2, wave):
         toto2.forecast(values, 20, tails="fat")
 
 
-def test_covariates_are_regressed(nano, toto2, wave):
+@pytest.mark.parametrize("which", ["nano", "nano1"])
+def test_covariates_are_regressed(request, which, toto2, wave):
     """Their effect is taken out of a series of a model that does not know them, alone and in a batch."""
+    nano = request.getfixturevalue(which)
     rng = np.random.default_rng(2)
     known = rng.normal(size=(1, 512 + 24)).astype(np.float32)
     both = wave + 3 * known[0, :512]

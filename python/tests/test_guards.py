@@ -40,8 +40,10 @@ def test_bounds_hold(nano, wave):
     assert error.value.code == "invalid_guard"
 
 
-def test_bounds_are_those_of_the_sum(nano, wave):
+@pytest.mark.parametrize("which", ["nano", "nano1"])
+def test_bounds_are_those_of_the_sum(request, which, wave):
     """Of what a regression has put back, in a batch where only some series have covariates too."""
+    nano = request.getfixturevalue(which)
     rng = np.random.default_rng(3)
     known = rng.normal(size=(1, 512 + 24)).astype(np.float32)
     both = wave + 3 * known[0, :512]

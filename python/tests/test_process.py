@@ -201,7 +201,7 @@ def test_settings(run_python, nano):
         assert model.settings["mode"] == ("eager", "flag --mode") and model.settings["seed"][0] == "7"
     out = run_python("import toto_cpp; print(toto_cpp.load(mode='default').settings['mode'])", TOTO_DISABLE_COMPILE="1")
     assert "eager" in out
-    assert nano.counters["forecasts"] >= 0 and nano.info.architecture == "toto-1.0"
+    assert nano.counters["forecasts"] >= 0 and nano.info.architecture == "toto-2.0"
 
 
 def test_variables(run_python):

@@ -43,16 +43,25 @@ def test_views_have_no_samples(model):
         assert caught.value.code == "invalid_views"
 
 
-def test_gaps(model):
+def test_gaps(nano1):
     lost = HOURS.copy()
     lost[100:112] = np.nan
-    whole = model.forecast(HOURS, 12).median
+    whole = nano1.forecast(HOURS, 12).median
     error = {
-        how: np.abs(model.forecast(lost, 12, missing=how, season=24).median - whole).sum()
+        how: np.abs(nano1.forecast(lost, 12, missing=how, season=24).median - whole).sum()
         for how in ("linear", "seasonal", "model")
     }
     # Not zero: what is filled in stays out of the scaler, whatever it is.
     assert max(error["seasonal"], error["model"]) < error["linear"] / 4
     with pytest.raises(toto_cpp.TotoError) as caught:
-        model.forecast(lost, 12, missing="seasonal")
+        nano1.forecast(lost, 12, missing="seasonal")
     assert caught.value.code == "invalid_season"
+
+
+def test_toto2_looks_at_no_fill(nano):
+    """It is told which steps are missing: what stands there decides nothing."""
+    lost = HOURS.copy()
+    lost[100:112] = np.nan
+    linear, seasonal = (nano.forecast(lost, 12, missing=how, season=24).quantiles for how in ("linear", "seasonal"))
+    np.testing.assert_array_equal(linear, seasonal)
+    assert (linear != nano.forecast(HOURS, 12).quantiles).any()

@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("source", help="a file, or a folder of files: Parquet, Arrow, CSV, JSON lines")
     p.add_argument("out", help="a folder, or a file: .parquet, .jsonl, .csv")
     p.add_argument("--horizon", "-H", type=int, required=True, help="steps")
-    p.add_argument("--model", help="as for `toto forecast` (default: TOTO_MODEL_ID, then toto-nano)")
+    p.add_argument("--model", help="as for `toto forecast` (default: TOTO_MODEL_ID, then toto-nano-2)")
     p.add_argument("--form", choices=("lists", "long"), help="one row for each series, or for each value (default: as found)")
     p.add_argument("--id", dest="id_col", default="unique_id", help="column of ids (default: unique_id)")
     p.add_argument("--time", dest="time_col", default="ds", help="column of times, of the long form (default: ds)")

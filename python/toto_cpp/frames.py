@@ -317,7 +317,7 @@ def detect_anomalies(
     """Marks values outside the central ``level`` % interval of a forecast made from what came before them, with the
     arguments and the columns of Nixtla's: id, time, target, the median, its interval and "anomaly". Forecasts are
     ``h`` steps long; the first rows of a series, fewer than four patches and never more than half, are not judged and
-    not returned."""
+    not returned. Where the interval lies beyond the quantiles that the model gives, its tails are exponential."""
     frame = frame_of(df)
     panel = read(frame, id_col, time_col, [target_col], freq, by_id=True)
     wanted = _wanted([level], None, model_name)
@@ -331,7 +331,7 @@ def detect_anomalies(
             names.append(f"{panel.names[i]}@{cut}")
             at = panel.starts[i] + np.arange(cut, cut + h)
             rows.append(np.where(at < panel.starts[i + 1], at, -1))
-    found = model.forecast(inputs, h, levels, ids=names, **{**_FRAME_DEFAULTS, **options})
+    found = model.forecast(inputs, h, levels, ids=names, **{**_FRAME_DEFAULTS, "tails": "exponential", **options})
     all_rows = np.concatenate(rows) if rows else np.zeros(0, np.int64)
     keep = all_rows >= 0
     at = all_rows[keep]

@@ -31,7 +31,7 @@ _SETTINGS = {
 class ModelInfo:
     """What a checkpoint is."""
 
-    name: str  #: what was asked for: a Hub id, a path, or "toto-nano"
+    name: str  #: what was asked for: a Hub id, a path, or "toto-nano-2"
     folder: str
     weight_files: list[str]
     architecture: Literal["toto-1.0", "toto-2.0"]
@@ -242,7 +242,7 @@ def load(model: str | PathLike[str] | None = None, **options: Any) -> Model:
     """Loads a model.
 
     ``model``: a folder, a ``.safetensors`` file with ``config.json`` beside it, or a Hub id that is in the local
-    cache; None: TOTO_MODEL_ID, else toto-nano, which is part of this package. Nothing is downloaded.
+    cache; None: TOTO_MODEL_ID, else toto-nano-2, which is part of this package. Nothing is downloaded.
 
     Options, each None by default: ``preset`` ("production", "development", "validation"), ``mode`` ("eager",
     "default", "reduce-overhead", "max-autotune"), ``kv_cache`` ("shared", "private"), ``device`` ("cpu", "cuda",

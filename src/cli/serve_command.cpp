@@ -15,6 +15,7 @@
 #include "cli/process.h"
 #include "cli/serve_options.h"
 #include "core/cpu_info.h"
+#include "models/checkpoint/shipped_model.h"
 
 namespace toto::cli {
 namespace {
@@ -71,7 +72,7 @@ int io_threads(const ServeRequest& request, const LoadOptions& load) {
   return gpu ? std::max(2, available_cores() / 2) : 2;
 }
 
-/// "load=models/toto-nano" is the model under the name load; without a name the last part of what
+/// "load=models/toto-nano-2" is the model under the name load; without a name the last part of what
 /// names it.
 server::ModelSource source_of(const std::string& text, const ServeRequest& request,
                               const LoadOptions& load) {
@@ -89,7 +90,7 @@ server::ModelSource source_of(const std::string& text, const ServeRequest& reque
     source.name = path.extension() == ".safetensors" ? path.parent_path().filename().string()
                                                      : path.filename().string();
   }
-  if (source.name.empty()) source.name = "toto-nano";
+  if (source.name.empty()) source.name = kShippedModel;
   source.load = [query, load, devices = request.devices] {
     if (devices.empty()) return std::vector<Model>{Model::load(query, load)};
     return load_replicas(query, load, parse_devices(devices));
@@ -171,7 +172,7 @@ void add_serve(const Command& app, Session& session) {
       "SIGTERM ends it once open requests are answered, SIGHUP loads the models again. Every flag "
       "of a server is a variable too: --max-body is TOTO_SERVE_MAX_BODY.",
       "  toto serve\n"
-      "  toto serve --model models/toto-nano --port 8080\n"
+      "  toto serve --model models/toto-nano-2 --port 8080\n"
       "  toto serve --model load=a/model --model traffic=another/model --host 0.0.0.0\n"
       "  curl http://127.0.0.1:8000/health\n");
   add_serve_options(command, *request);

@@ -29,7 +29,7 @@ void test_shipped_model(void) {
   toto_model* model = NULL;
   unsetenv("TOTO_MODEL_ID");
   CHECK_OK(toto_model_load(NULL, &model, &caught));
-  CHECK(strcmp(toto_model_name(model), "toto-nano") == 0);
+  CHECK(strcmp(toto_model_name(model), "toto-nano-2") == 0);
   CHECK(toto_model_is_synthetic(model) == 0);
   toto_model_free(model);
 }

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "support/paths.h"
 #include "support/program.h"
 
 namespace toto::test {
@@ -45,6 +46,18 @@ std::vector<std::string> lines_of(const std::string& text, const std::string& id
     if (line.starts_with(id + ",")) all.push_back(line);
   }
   return all;
+}
+
+TEST_F(Forecast, TheDefaultModelIsTotoNano2) {
+  write("in.csv", two_columns());
+  const Result result = run({"forecast", "in.csv", "--horizon", "3", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const nlohmann::json out = nlohmann::json::parse(result.out);
+  EXPECT_EQ(out.at("model"), "toto-nano-2");
+  EXPECT_EQ(out.at("family"), "toto-2.0");
+  const Result named =
+      run({"forecast", "in.csv", "--horizon", "3", "--json", "--model", "toto-nano-2"});
+  EXPECT_EQ(named.out, result.out);
 }
 
 TEST_F(Forecast, SameCommandGivesTheSameBytes) {
@@ -250,7 +263,7 @@ class Covariates : public Program {
 
 TEST_F(Covariates, MoveTheForecastOfAnyModel) {
   const std::vector<double> with = medians({"--future", "days.csv"});
-  EXPECT_THAT(last_.err, ::testing::HasSubstr("toto-nano was not trained with covariates"));
+  EXPECT_THAT(last_.err, ::testing::HasSubstr("toto-nano-2 was not trained with covariates"));
   const std::vector<double> without = medians({});
   int holidays = 0;
   for (std::size_t h = 0; h < 8; ++h) {
@@ -272,6 +285,18 @@ TEST_F(Covariates, KeepTheBoundsOfTheSum) {
   for (std::size_t h = 0; h < 8; ++h) EXPECT_NEAR(kept[h], std::min(free[h], bound), 1e-3) << h;
   const std::vector<double> whole = medians({"--future", "days.csv", "--integer"});
   for (std::size_t h = 0; h < 8; ++h) EXPECT_EQ(whole[h], std::nearbyint(free[h])) << h;
+}
+
+TEST_F(Covariates, MoveTheForecastOfToto1) {
+  const std::vector<std::string> flags = {"--future", "days.csv", "--model",
+                                          source_path("models/toto-nano")};
+  const std::vector<double> with = medians(flags);
+  EXPECT_THAT(last_.err, ::testing::HasSubstr("toto-nano was not trained with covariates"));
+  const std::vector<double> without = medians({"--model", source_path("models/toto-nano")});
+  for (std::size_t h = 0; h < 8; ++h) {
+    const double gain = with[h] - without[h];
+    EXPECT_TRUE(future_[h] == 1 ? gain > 50 : gain < 20) << h << ": " << gain;
+  }
 }
 
 TEST_F(Covariates, ThatTheModelHardlyNoticesAreToldOf) {

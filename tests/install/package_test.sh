@@ -21,8 +21,8 @@ if grep -rlF -e "$SOURCE" -e "$BUILD" -e "$work/staging" "$prefix/$LIBDIR/cmake"
 fi
 diff -r "$SOURCE/include/toto" "$prefix/include/toto" || fail "a public header is not installed"
 "$prefix/bin/toto" --version | grep -qE '^toto [0-9]+\.[0-9]+\.[0-9]+' || fail "toto --version"
-for model in toto-nano toto-nano-2; do
-  cmp "$SOURCE/models/$model/model.safetensors" "$prefix/share/toto/models/$model/model.safetensors"
+for shipped in toto-nano toto-nano-2; do
+  cmp "$SOURCE/models/$shipped/model.safetensors" "$prefix/share/toto/models/$shipped/model.safetensors"
 done
 grep -q '^toto.-forecast .- Forecasts' "$prefix/share/man/man1/toto-forecast.1" || fail "there is no page for man"
 for file in bash-completion/completions/toto zsh/site-functions/_toto fish/vendor_completions.d/toto.fish; do
@@ -90,7 +90,7 @@ run pkgconfig "$work/embed"
 run pkgconfig_c "$work/embed_c"
 
 for name in shared shared_c only_c static pkgconfig pkgconfig_c; do
-  check "$work/$name.txt" toto-nano
+  check "$work/$name.txt" toto-nano-2
   cmp "$work/shared.txt" "$work/$name.txt" || fail "$name prints other forecasts"
 done
 cat "$work/shared.txt"
@@ -98,8 +98,8 @@ cat "$work/shared.txt"
 # The installed program too, in its own folder and through a link from elsewhere.
 ln -s "$prefix/bin/toto" "$work/toto"
 for program in "$prefix/bin/toto" "$work/toto"; do
-  "$program" model info --json | grep -q '"toto-nano"' || fail "$program does not find the model that ships"
-  "$program" model info toto-nano-2 --json | grep -q '"toto-nano-2"' || fail "$program does not find toto-nano-2"
+  "$program" model info --json | grep -q '"toto-nano-2"' || fail "$program does not find the model that ships"
+  "$program" model info toto-nano --json | grep -q '"toto-nano"' || fail "$program does not find toto-nano"
 done
 
 # A model by its path, the environment, and none at all.
@@ -117,9 +117,9 @@ refused() { # CODE PROGRAM...
 refused model_not_found "$work/embed" "$work/nowhere"
 refused nowhere "$work/embed_c" "$work/nowhere"
 rm -r "$prefix/share/toto"
-refused toto-nano "$work/embed"
-refused toto-nano "$work/embed_c"
-refused toto-nano "$work/build/static/embed"
+refused toto-nano-2 "$work/embed"
+refused toto-nano-2 "$work/embed_c"
+refused toto-nano-2 "$work/build/static/embed"
 
 # Another standard of C++ is refused by name.
 if "$CXX" -std=c++17 -I"$prefix/include" -fsyntax-only "$work/examples/embed.cpp" 2>"$work/error.txt"; then

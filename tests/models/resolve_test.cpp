@@ -132,24 +132,31 @@ TEST_F(Resolve, ABrokenChoiceIsNeverReplacedByAnother) {
 }
 
 TEST_F(Resolve, TheShippedModelIsFoundFromTheProgram) {
-  const std::string model = write_model("tree/models/toto-nano");
+  const std::string model = write_model("tree/models/toto-nano-2");
   EXPECT_EQ(find_shipped_model(folder_.path("tree")), model);
   EXPECT_EQ(find_shipped_model(folder_.path("tree/build/release")), model);
   EXPECT_EQ(find_shipped_model(folder_.path("tree/a/b/c/d")), model);
   EXPECT_EQ(find_shipped_model(folder_.path("tree/a/b/c/d/e")), "");
   EXPECT_EQ(find_shipped_model(folder_.path("elsewhere/bin")), "");
-  const std::string installed = write_model("prefix/share/toto/models/toto-nano");
+  const std::string installed = write_model("prefix/share/toto/models/toto-nano-2");
   EXPECT_EQ(find_shipped_model(folder_.path("prefix/bin")), installed);
   EXPECT_EQ(find_shipped_model(folder_.path("prefix/lib")), installed);
   EXPECT_EQ(find_shipped_model(folder_.path("prefix/lib/x86_64-linux-gnu")), installed);
   EXPECT_EQ(find_shipped_model(""), "");
-  const std::string beside = write_model("prefix/bin/models/toto-nano");
+  const std::string beside = write_model("prefix/bin/models/toto-nano-2");
   EXPECT_EQ(find_shipped_model(folder_.path("prefix/bin")), beside);
 }
 
+TEST_F(Resolve, TheDefaultIsTotoNano2) {
+  const ScopedEnvironment environment("TOTO_MODEL_ID", "");
+  const ResolvedModel model = resolve_model({});
+  EXPECT_EQ(model.name, "toto-nano-2");
+  EXPECT_EQ(fs::path(model.folder).filename(), "toto-nano-2");
+}
+
 TEST_F(Resolve, EveryShippedModelHasAName) {
-  const std::string second = write_model("tree/models/toto-nano-2");
-  EXPECT_EQ(find_shipped_model(folder_.path("tree/bin"), "toto-nano-2"), second);
+  const std::string second = write_model("tree/models/toto-nano");
+  EXPECT_EQ(find_shipped_model(folder_.path("tree/bin"), "toto-nano"), second);
   EXPECT_EQ(find_shipped_model(folder_.path("tree/bin")), "");
   for (const std::string_view name : kShippedModels) {
     const ResolvedModel model = resolve_model({.model = std::string(name)});

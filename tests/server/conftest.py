@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+NANO = ("--model", "models/toto-nano")  # of Toto 1.0, whose trajectories take time
 PROGRAM = os.environ.get("TOTO_PROGRAM", str(ROOT / "build/release/toto"))
 
 
@@ -118,10 +119,11 @@ def request(method, url, data=None, headers=None, seconds=120):
 
 
 class Endless:
-    """A forecast that takes minutes and keeps the device busy until it is left, which cancels it."""
+    """A forecast that takes minutes and keeps the device busy until it is left, which cancels it. Of a server of NANO:
+    Toto 2.0 forecasts in one pass."""
 
     def __init__(self, server, path="/v1/timeseries/forecast", headers="", body=None):
-        body = json.dumps(body or kserve_body(steps=4096, horizon=10_000, num_samples=1024)).encode()
+        body = json.dumps(body or kserve_body(steps=4096, horizon=10_000, model="toto-nano", num_samples=1024)).encode()
         self.server = server
         self.connection = socket.create_connection(("127.0.0.1", server.port), timeout=120)
         self.connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
@@ -141,8 +143,8 @@ def wave(steps, shift=0.0):
     return [round(10 + 3 * math.sin(0.3 * t + shift) + 0.01 * t, 4) for t in range(steps)]
 
 
-def kserve_body(name="load", steps=64, horizon=8, **options):
-    return {"model": "toto-nano",
+def kserve_body(name="load", steps=64, horizon=8, model="toto-nano-2", **options):
+    return {"model": model,
             "inputs": [{"type": "univariate_time_series", "name": name, "series": wave(steps),
                         "frequency": "H", "start_timestamp": "2026-01-01T00:00:00Z"}],
             "options": {"horizon": horizon, "quantiles": [0.1, 0.5, 0.9], **options}}

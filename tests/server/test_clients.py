@@ -30,10 +30,10 @@ def triton(server):
 
 def test_triton_metadata(server):
     client = triton(server)
-    assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("toto-nano")
-    assert client.is_model_ready("toto-nano", "1")
+    assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("toto-nano-2")
+    assert client.is_model_ready("toto-nano-2", "1")
     assert client.get_server_metadata()["name"] == "toto"
-    metadata = client.get_model_metadata("toto-nano")
+    metadata = client.get_model_metadata("toto-nano-2")
     assert [t["name"] for t in metadata["inputs"]][0] == "target"
     assert {"mean", "quantiles"} <= {t["name"] for t in metadata["outputs"]}
     assert not client.is_model_ready("none")
@@ -46,7 +46,7 @@ def test_triton_infer(server, binary_in, binary_out):
     outputs = [tritonclient.http.InferRequestedOutput(n, binary_data=binary_out)
                for n in ("mean", "quantiles", "quantile_levels")]
     levels = target(np.array([0.1, 0.5, 0.9]), binary_in, "quantile_levels", "FP64")
-    result = client.infer("toto-nano", [target(two_series(), binary_in), levels], outputs=outputs,
+    result = client.infer("toto-nano-2", [target(two_series(), binary_in), levels], outputs=outputs,
                           request_id="r1", parameters={"horizon": 12})
     assert result.get_response()["id"] == "r1"
     assert result.as_numpy("mean").shape == (2, 1, 12)
@@ -55,7 +55,7 @@ def test_triton_infer(server, binary_in, binary_out):
     assert np.all(np.diff(quantiles, axis=1) >= 0)
     np.testing.assert_array_equal(result.as_numpy("quantile_levels"), [0.1, 0.5, 0.9])
     # The same numbers whichever way they come and go.
-    again = client.infer("toto-nano", [target(two_series(), True)], parameters={"horizon": 12})
+    again = client.infer("toto-nano-2", [target(two_series(), True)], parameters={"horizon": 12})
     np.testing.assert_array_equal(again.as_numpy("mean"), result.as_numpy("mean"))
 
 
@@ -66,11 +66,11 @@ def test_triton_ids_masks_types_and_compression(server):
     mask = np.ones(values.shape, dtype=bool)
     mask[:, :, 5] = False
     horizon = target(np.array([4], dtype=np.int64), True, "horizon", "INT64")
-    with_mask = client.infer("toto-nano", [target(values, True), ids, target(mask, True, "mask", "BOOL"), horizon],
+    with_mask = client.infer("toto-nano-2", [target(values, True), ids, target(mask, True, "mask", "BOOL"), horizon],
                              request_compression_algorithm="gzip", response_compression_algorithm="gzip")
     holes = values.copy()
     holes[:, :, 5] = np.nan
-    with_nan = client.infer("toto-nano", [target(holes.astype(np.float64), True, datatype="FP64"), ids, horizon],
+    with_nan = client.infer("toto-nano-2", [target(holes.astype(np.float64), True, datatype="FP64"), ids, horizon],
                             request_compression_algorithm="deflate")
     np.testing.assert_array_equal(with_mask.as_numpy("mean"), with_nan.as_numpy("mean"))
     assert with_mask.as_numpy("mean").shape == (2, 1, 4)
@@ -79,7 +79,7 @@ def test_triton_ids_masks_types_and_compression(server):
 def test_triton_samples_depend_on_the_seed_alone(server):
     client = triton(server)
     wanted = [tritonclient.http.InferRequestedOutput("samples")]
-    run = lambda seed: client.infer("toto-nano", [target(two_series(), True)], outputs=wanted, parameters={
+    run = lambda seed: client.infer("toto-nano-2", [target(two_series(), True)], outputs=wanted, parameters={
         "horizon": 40, "num_samples": 6, "seed": seed}).as_numpy("samples")
     assert run(1).shape == (2, 6, 1, 40)
     np.testing.assert_array_equal(run(1), run(1))
@@ -92,24 +92,24 @@ def test_triton_errors(server):
         client.infer("none", [target(two_series(), True)])
     assert caught.value.status() == "404"
     with pytest.raises(InferenceServerException, match="invalid_tensor"):
-        client.infer("toto-nano", [target(two_series(), True, "wrong")])
+        client.infer("toto-nano-2", [target(two_series(), True, "wrong")])
     with pytest.raises(InferenceServerException, match="limit_exceeded") as caught:
-        client.infer("toto-nano", [target(two_series(), True)], parameters={"horizon": 1_000_000})
+        client.infer("toto-nano-2", [target(two_series(), True)], parameters={"horizon": 1_000_000})
     assert caught.value.status() == "422" and "990000 more" in str(caught.value)
     # A microsecond is over before the work begins.
     with pytest.raises(InferenceServerException, match="deadline_exceeded") as caught:
-        client.infer("toto-nano", [target(two_series(), True)], timeout=1)
+        client.infer("toto-nano-2", [target(two_series(), True)], timeout=1)
     assert caught.value.status() == "504"
 
 
 def test_triton_async(server):
-    expected = triton(server).infer("toto-nano", [target(two_series(), True)]).as_numpy("mean")
+    expected = triton(server).infer("toto-nano-2", [target(two_series(), True)]).as_numpy("mean")
 
     async def run():
         client = tritonclient.http.aio.InferenceServerClient(f"127.0.0.1:{server.port}")
         try:
             assert await client.is_server_ready()
-            return await asyncio.gather(*[client.infer("toto-nano", [target(two_series(), i % 2 == 0)])
+            return await asyncio.gather(*[client.infer("toto-nano-2", [target(two_series(), i % 2 == 0)])
                                           for i in range(40)])
         finally:
             await client.close()
@@ -132,7 +132,7 @@ def test_kserve_types_on_requests_and_answers(server):
     assert two.start_timestamp == "2029-05-31"  # 40 months on
     assert np.array(two.mean_forecast).shape == (8, 2)
     names = server.get("/v1/timeseries/models").json()
-    assert names == ["toto-nano"]
+    assert names == ["toto-nano-2"]
     wrong = server.post("/v1/timeseries/forecast", {**body, "model": "none"})
     assert wrong.status == 404
     assert types.ErrorResponse.model_validate(wrong.json()).error.code == "unknown_model"
@@ -156,11 +156,11 @@ def test_kserve_rest_client(server):
     async def run():
         client = InferenceRESTClient(RESTConfig(protocol="v2", retries=0))
         assert await client.is_server_live(server.url) and await client.is_server_ready(server.url)
-        assert await client.is_model_ready(server.url, "toto-nano")
+        assert await client.is_model_ready(server.url, "toto-nano-2")
         tensor = InferInput("target", [1, 1, 64], "FP32")
         tensor.set_data_from_numpy(np.array([[wave(64)]], dtype=np.float32), binary_data=False)
-        asked = InferRequest(model_name="toto-nano", infer_inputs=[tensor], parameters={"horizon": 5})
-        answer = await client.infer(server.url, asked, model_name="toto-nano")
+        asked = InferRequest(model_name="toto-nano-2", infer_inputs=[tensor], parameters={"horizon": 5})
+        answer = await client.infer(server.url, asked, model_name="toto-nano-2")
         await client.close()
         return answer
 
@@ -170,7 +170,7 @@ def test_kserve_rest_client(server):
 
 
 def test_tsfm_form(server):
-    body = {"model": "toto-nano",
+    body = {"model": "toto-nano-2",
             "inputs": [{"target": [[v] for v in wave(64)], "start": "2026-01-01", "metadata": {"a": 1},
                         "past_covariates": {"p": wave(64, 1), "k": wave(64, 2)},
                         "future_covariates": {"k": wave(6, 3)}}],
@@ -185,7 +185,23 @@ def test_tsfm_form(server):
     assert one["timestamps"][0] == "2026-03-06" and one["metadata"] == {"a": 1}
     assert out["usage"]["total_tokens"] == out["usage"]["input_tokens"] + 6
     models = server.get("/v1/models").json()["data"]
-    assert models[0]["id"] == "toto-nano" and server.get("/v1/models/toto-nano").json() == models[0]
+    assert models[0]["id"] == "toto-nano-2" and server.get("/v1/models/toto-nano-2").json() == models[0]
+
+
+def test_the_default_is_toto_nano_2(server, start):
+    """toto-nano is served where it is asked for."""
+    kserve = kserve_body()
+    infer = {"inputs": [{"name": "target", "datatype": "FP32", "shape": [1, 1, 64], "data": wave(64)}]}
+    assert server.get("/v1/timeseries/models").json() == ["toto-nano-2"]
+    for path, body in (("/v1/timeseries/forecast", kserve_body(model="toto-nano")), ("/v2/models/toto-nano/infer", infer)):
+        refused = server.post(path, body)
+        assert refused.status == 404 and b"unknown_model" in refused.body and b"toto-nano-2" in refused.body
+    both = start("--model", "toto-nano-2", "--model", "toto-nano")
+    assert both.get("/v1/timeseries/models").json() == ["toto-nano-2", "toto-nano"]
+    found = {name: both.post("/v1/timeseries/forecast", kserve_body(model=name)).json()["outputs"][0]["content"]
+             for name in ("toto-nano-2", "toto-nano")}
+    assert found["toto-nano-2"] == server.post("/v1/timeseries/forecast", kserve).json()["outputs"][0]["content"]
+    assert found["toto-nano-2"] != found["toto-nano"]
 
 
 def test_covariates_and_variates_count(start):
@@ -238,5 +254,5 @@ def test_ids_and_traces_go_through_to_the_log(server):
     assert answer.headers["X-Request-Id"] == "my-id"
     assert "compute;dur=" in answer.headers["Server-Timing"]
     line = server.wait_for_event("request", request_id="my-id")
-    assert (line["trace_id"], line["status"], line["model"]) == (trace[3:35], 200, "toto-nano")
+    assert (line["trace_id"], line["status"], line["model"]) == (trace[3:35], 200, "toto-nano-2")
     assert line["compute_seconds"] > 0

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 
-from conftest import Endless, kserve_body, until
+from conftest import NANO, Endless, kserve_body, until
 
 
 class Load:
@@ -66,8 +66,8 @@ def test_sigterm_under_load_loses_nothing(start):
 
 
 def test_ready_says_503_at_once_and_open_work_ends(start):
-    server = start("--drain-timeout", "600")
-    load = Load(server, clients=1, body=kserve_body(steps=2000, horizon=2000, num_samples=128))
+    server = start("--drain-timeout", "600", *NANO)
+    load = Load(server, clients=1, body=kserve_body(steps=2000, horizon=2000, model="toto-nano", num_samples=128))
     server.wait_for_metric("toto_running_series", lambda n: n == 1)
     load.stop = True  # after that one
     ready = b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n"
@@ -90,7 +90,7 @@ def test_ready_says_503_at_once_and_open_work_ends(start):
 
 
 def test_patience_ends_and_says_draining(start):
-    server = start("--drain-timeout", "0.3")
+    server = start("--drain-timeout", "0.3", *NANO)
     with Endless(server) as endless:
         server.terminate()
         answer = http.client.HTTPResponse(endless.connection)
@@ -101,7 +101,7 @@ def test_patience_ends_and_says_draining(start):
 
 
 def test_a_second_signal_ends_it(start):
-    server = start()
+    server = start(*NANO)
     with Endless(server):
         server.terminate()
         server.wait_for_event("draining")

@@ -11,7 +11,7 @@ import time
 import zlib
 
 import pytest
-from conftest import Endless, kserve_body, request, until, wave
+from conftest import NANO, Endless, kserve_body, request, until, wave
 
 FORECAST = "/v1/timeseries/forecast"
 
@@ -40,8 +40,8 @@ def head(method="POST", path=FORECAST, *fields):
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: x", *fields, "", ""]).encode()
 
 
-def healthy(server):
-    answer = server.post(FORECAST, kserve_body())
+def healthy(server, model="toto-nano-2"):
+    answer = server.post(FORECAST, kserve_body(model=model))
     assert answer.status == 200
     return answer
 
@@ -60,7 +60,7 @@ def healthy(server):
     (b"null", 400, "invalid_request"),
 ])
 def test_bodies_that_are_no_request(server, text, status, code):
-    for path in (FORECAST, "/v1/forecast", "/v2/models/toto-nano/infer"):
+    for path in (FORECAST, "/v1/forecast", "/v2/models/toto-nano-2/infer"):
         answer = server.post(path, text)
         assert answer.status == status
         assert code.encode() in answer.body
@@ -136,7 +136,7 @@ def tensor(shape, size, datatype="FP32", name="target"):
 ])
 def test_tensors_of_wrong_sizes(server, tensors, binary, header):
     body, headers = infer(tensors, binary, header)
-    answer = server.post("/v2/models/toto-nano/infer", body, headers)
+    answer = server.post("/v2/models/toto-nano-2/infer", body, headers)
     assert answer.status == 400 and "error" in answer.json()
     healthy(server)
 
@@ -305,30 +305,31 @@ def test_slow_readers_are_cut_off(start):
 
 
 def test_a_client_that_goes_is_not_computed_for(start):
-    server = start()
+    server = start(*NANO)
     for n in range(3):
         with Endless(server):
             pass  # it is computed, and left
         server.wait_for_metric("toto_running_series", lambda running: running == 0)
-    healthy(server)  # behind them, had they gone on
+    healthy(server, "toto-nano")  # behind them, had they gone on
     # One that nobody stopped may be done within the waits above, and has status 200 in the log.
     until(lambda: len([e for e in server.events("request") if e.get("code") == "cancelled"]) == 3,
           "three are not cancelled in the log")
 
 
-def test_a_deadline_ends_what_runs(server):
-    endless = kserve_body(steps=4096, horizon=10000, num_samples=1024)
+def test_a_deadline_ends_what_runs(start):
+    server = start(*NANO)
+    endless = kserve_body(steps=4096, horizon=10000, model="toto-nano", num_samples=1024)
     answer = server.post(FORECAST, endless, {"X-Request-Timeout-Ms": "400"})
     assert (answer.status, answer.json()["error"]["code"]) == (504, "deadline_exceeded")
     answer = server.post(FORECAST, {**endless, "options": {**endless["options"], "timeout_ms": 400}})
     assert answer.status == 504
-    assert server.post(FORECAST, kserve_body(), {"X-Request-Timeout-Ms": "soon"}).status == 400
+    assert server.post(FORECAST, kserve_body(model="toto-nano"), {"X-Request-Timeout-Ms": "soon"}).status == 400
 
 
 def test_a_full_queue_says_when(start):
-    server = start("--max-queue", "4", "--max-batch-requests", "1")
+    server = start("--max-queue", "4", "--max-batch-requests", "1", *NANO)
     answers = []
-    threads = [threading.Thread(target=lambda: answers.append(server.post(FORECAST, kserve_body())))
+    threads = [threading.Thread(target=lambda: answers.append(server.post(FORECAST, kserve_body(model="toto-nano"))))
                for _ in range(16)]
     with Endless(server):  # four may wait behind it
         for thread in threads:
@@ -339,20 +340,22 @@ def test_a_full_queue_says_when(start):
     for thread in threads:
         thread.join()
     assert sorted(a.status for a in answers) == [200] * 4 + [429] * 12
-    healthy(server)
+    healthy(server, "toto-nano")
 
 
-def test_too_costly_is_refused_before_it_begins(start):
-    server = start("--max-request-cost", "2000")
-    answer = server.post(FORECAST, kserve_body(steps=4000, horizon=2000))
+@pytest.mark.parametrize("model, limit", [("toto-nano", 2000), ("toto-nano-2", 100)])
+def test_too_costly_is_refused_before_it_begins(start, model, limit):
+    flags = NANO if model == "toto-nano" else ()
+    server = start("--max-request-cost", str(limit), *flags)
+    answer = server.post(FORECAST, kserve_body(steps=4000, horizon=2000, model=model))
     assert (answer.status, answer.json()["error"]["code"]) == (422, "request_too_large")
     assert "times as many" in answer.json()["error"]["message"]
-    healthy(server)
-    server = start("--memory-limit", "24MiB")
-    answer = server.post(FORECAST, kserve_body(steps=4000, horizon=10000, num_samples=1024, return_samples=True))
+    healthy(server, model)
+    server = start("--memory-limit", "24MiB", *flags)
+    answer = server.post(FORECAST, kserve_body(steps=4000, horizon=10000, model=model, num_samples=1024, return_samples=True))
     assert (answer.status, answer.json()["error"]["code"]) == (422, "request_too_large")
     assert "MiB more" in answer.json()["error"]["message"]
-    healthy(server)
+    healthy(server, model)
 
 
 def test_bodies_are_held_within_a_limit(start):

@@ -33,7 +33,7 @@ def test_a_series_that_grew_is_forecast_as_one_sent_whole(server):
         assert (answer.status, answer.json()["count"]) == (200, at + 50)
     grown = server.get("/v1/series/cpu%2Fload/forecast?horizon=40&quantiles=0.05,0.5&seed=3&num_samples=20").json()
     whole = server.post("/v1/forecast", {
-        "model": "toto-nano", "inputs": [{"item_id": "cpu/load", "target": values, "start": "2026-01-01T00:00:00Z"}],
+        "model": "toto-nano-2", "inputs": [{"item_id": "cpu/load", "target": values, "start": "2026-01-01T00:00:00Z"}],
         "parameters": {"prediction_length": 40, "quantile_levels": [0.05, 0.5], "seed": 3, "num_samples": 20,
                        "frequency": "15min"}}).json()
     assert grown["outputs"] == whole["outputs"]
@@ -49,7 +49,7 @@ def test_variates_and_missing_values(server):
     assert put(server, "two", values=rows[:30]).status == 201
     assert append(server, "two", rows[30:]).json()["variates"] == 2
     grown = server.get("/v1/series/two/forecast?horizon=5&mean_only=true").json()
-    whole = server.post("/v1/forecast", {"model": "toto-nano", "inputs": [{"item_id": "two", "target": rows}],
+    whole = server.post("/v1/forecast", {"model": "toto-nano-2", "inputs": [{"item_id": "two", "target": rows}],
                                          "parameters": {"prediction_length": 5, "mean_only": True}}).json()
     assert grown["outputs"] == whole["outputs"]
     assert put(server, "two", values=[1, 2]).status == 200  # in its place

@@ -47,7 +47,7 @@ def test_the_example_needs_no_click(browser):
     assert "example" in text(browser, "state")
     assert "sunspots" in text(browser, "title") and "48 steps" in text(browser, "title")
     wait(browser, "document.getElementById('chart').naturalWidth > 100")
-    assert "toto-nano" in text(browser, "facts")
+    assert "toto-nano-2" in text(browser, "facts")
     assert browser.run("document.querySelectorAll('#numbers tbody tr').length") == 48
     assert browser.run("document.documentElement.scrollWidth") <= browser.width, "wider than the window"
 

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from conftest import Endless, kserve_body, request, until, wave
+from conftest import NANO, Endless, kserve_body, request, until, wave
 
 LINES = {"Content-Type": "application/x-ndjson"}
 EVENTS = {"Accept": "text/event-stream"}
@@ -18,7 +18,7 @@ TSFM, KSERVE = "/v1/forecast", "/v1/timeseries/forecast"
 
 
 def body(i=0, steps=64, horizon=8, **parameters):
-    return {"model": "toto-nano", "inputs": [{"item_id": f"s{i}", "target": wave(steps, i)}],
+    return {"model": "toto-nano-2", "inputs": [{"item_id": f"s{i}", "target": wave(steps, i)}],
             "parameters": {"prediction_length": horizon, "quantile_levels": [0.1, 0.5, 0.9], **parameters}}
 
 
@@ -162,8 +162,8 @@ def test_events_by_series(server, path):
 
 
 def test_long_jobs_tell_how_far_they_are_and_end_with_the_client(start):
-    server = start()
-    many = body(0, 4096, 10_000, num_samples=1024)
+    server = start(*NANO)
+    many = {**body(0, 4096, 10_000, num_samples=1024), "model": "toto-nano"}
     with Endless(server, TSFM, "Accept: text/event-stream\r\n", many) as endless:
         out = b""
         while out.count(b"event: progress") < 3:

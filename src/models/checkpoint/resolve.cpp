@@ -77,7 +77,9 @@ ResolvedModel resolve_model(const ModelQuery& query) {
     const std::string shipped = shipped_model();
     if (!shipped.empty()) return from_folder(std::string(kShippedModel), shipped, {});
     throw Error(ExitStatus::usage, "model_not_chosen",
-                "no model was named, and toto-nano, which ships with toto, was not found", {},
+                fmt::format("no model was named, and {}, which ships with toto, was not found",
+                            kShippedModel),
+                {},
                 "name one with --model or TOTO_MODEL_ID: a folder, a .safetensors file or a Hub id "
                 "such as Datadog/Toto-Open-Base-1.0");
   }

@@ -17,9 +17,9 @@ struct ResolvedModel {
 };
 
 /// In this order: `query.model`, TOTO_MODEL_ID, the model that ships with the project. A name is a
-/// folder or a .safetensors file where one of that name exists, else "toto-nano", else a Hub id
-/// looked up in the cache; there is no other fallback. Every file of the result exists. Throws
-/// Error: model_not_chosen (2); model_not_found, ambiguous_snapshot, model_incomplete,
+/// folder or a .safetensors file where one of that name exists, else one of kShippedModels, else a
+/// Hub id looked up in the cache; there is no other fallback. Every file of the result exists.
+/// Throws Error: model_not_chosen (2); model_not_found, ambiguous_snapshot, model_incomplete,
 /// shard_not_found (66); and for a malformed index invalid_json, duplicate_key, missing_key,
 /// invalid_value, unsafe_path (78).
 ResolvedModel resolve_model(const ModelQuery& query);

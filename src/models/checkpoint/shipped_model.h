@@ -9,8 +9,8 @@
 
 namespace toto {
 
-inline constexpr std::string_view kShippedModel = "toto-nano";  // where none is named
-inline constexpr std::array<std::string_view, 2> kShippedModels = {kShippedModel, "toto-nano-2"};
+inline constexpr std::string_view kShippedModel = "toto-nano-2";  // where none is named
+inline constexpr std::array<std::string_view, 2> kShippedModels = {kShippedModel, "toto-nano"};
 
 /// The folder of a shipped model. Looked for from where this library lies (libtoto.so, or what it
 /// is linked into), then from where the program lies; then in the prefix of the CMake package that
