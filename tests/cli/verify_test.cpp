@@ -104,9 +104,16 @@ TEST_F(Verify, APartialRunSaysThatItApprovesNothing) {
   const Result result = verify({"--only", "environment"});
   EXPECT_EQ(result.status, 1) << result.out;
   EXPECT_THAT(result.out, testing::HasSubstr("approves nothing"));
-  const Result broken = verify({"--only", "environment: mode in force", "--modes", "eager"});
+  const Result broken = verify({"--only", "environment: modes judged", "--modes", "eager"});
   EXPECT_EQ(broken.status, 3);
   EXPECT_THAT(broken.out, testing::HasSubstr("DO NOT DEPLOY"));
+}
+
+TEST_F(Verify, APartThatIsInNoSuiteIsAnError) {
+  const Result result = verify({"--only", "determinizm", "--report", "r.json"});
+  expect_failure(result, 2, "unknown_check");
+  EXPECT_THAT(result.err, testing::HasSubstr("did you mean determinism?"));
+  EXPECT_EQ(listing(), std::vector<std::string>());
 }
 
 TEST_F(Verify, OneSeriesIsEnough) {

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <iterator>
 #include <new>
 
+#include "core/closest.h"
+#include "core/json.h"
 #include "core/stopwatch.h"
 #include "models/model_impl.h"
 #include "tools/verify/groups.h"
@@ -47,6 +50,22 @@ std::vector<Check> attempt(const Item& item, SuiteState& state) {
 
 std::string title_of(const Item& item) {
   return item.name.empty() ? item.group : item.group + ": " + item.name;
+}
+
+/// No item is called so, or like so.
+Error unknown_check(const std::string& only, const std::vector<Item>& items) {
+  std::vector<std::string> titles;  // in the order of the suite; a variant has several of a title
+  std::vector<std::string> known;
+  for (const Item& item : items) {
+    const std::string title = title_of(item);
+    if (std::ranges::find(titles, title) == titles.end()) titles.push_back(title);
+    known.insert(known.end(), {item.group, item.name, title});
+  }
+  const std::string_view near = closest(only, known);
+  return {ExitStatus::usage, "unknown_check",
+          fmt::format("no check of this suite has {} in its name", quote(only)), "--only",
+          fmt::format("{}there are: {}", near.empty() ? "" : fmt::format("did you mean {}? ", near),
+                      fmt::join(titles, ", "))};
 }
 
 std::string now_in_utc() {
@@ -160,10 +179,12 @@ VerifyReport run_items(SuiteState& state, const std::vector<Item>& items) {
 
 VerifyReport run_suite(const VerifyOptions& options, const Harness& harness) {
   SuiteState state(options, harness);
-  std::vector<Item> items = items_of(state);
-  std::erase_if(items, [&](const Item& item) {
-    return title_of(item).find(options.only) == std::string::npos;
+  const std::vector<Item> all = items_of(state);
+  std::vector<Item> items;
+  std::ranges::copy_if(all, std::back_inserter(items), [&](const Item& item) {
+    return title_of(item).find(options.only) != std::string::npos;
   });
+  if (items.empty()) throw unknown_check(options.only, all);
   VerifyReport report = run_items(state, items);
   report.partial = !options.only.empty();
   return report;

@@ -116,6 +116,25 @@ TEST(VerifySuite, EveryCheckSaysHowToReproduceIt) {
   }
 }
 
+/// A part that nothing is in would be a verdict on nothing.
+TEST(VerifySuite, APartThatIsEmptyIsAnErrorThatListsWhatThereIs) {
+  VerifyOptions options = options_for_test();
+  options.only = "acuracy";
+  const FaultyLaboratory harness(options, {});
+  try {
+    run_suite(options, harness);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), "unknown_check");
+    EXPECT_EQ(error.status(), ExitStatus::usage);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("did you mean accuracy?"), std::string::npos) << text;
+    const std::string once = "determinism: reduce-overhead float32";
+    EXPECT_NE(text.find(once), std::string::npos) << text;
+    EXPECT_EQ(text.find(once), text.rfind(once)) << text;
+  }
+}
+
 TEST(VerifySuite, APartOfASuiteIsNoVerdict) {
   VerifyOptions options = options_for_test();
   options.only = "environment";
