@@ -50,6 +50,7 @@ struct ForecastCall {
   std::vector<SeriesInput> inputs;
   int priority = 0;
   std::optional<double> timeout_seconds;
+  std::vector<std::string> warnings;  ///< members that nothing reads (unread.h)
 };
 
 /// Forms the answer out of one forecast for each input.

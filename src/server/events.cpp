@@ -37,6 +37,7 @@ class Events final : public BodySource {
       one.render = parsed.render;
       one.call.model = parsed.call.model;
       one.call.priority = parsed.call.priority;
+      one.call.warnings = parsed.call.warnings;
       one.call.inputs.push_back(std::move(parsed.call.inputs[i]));
       all.running.push_back(
           begin(model, std::move(one), deadline, protocol_.route,

@@ -10,6 +10,7 @@
 #include "server/json_text.h"
 #include "server/options.h"
 #include "server/protocols.h"
+#include "server/unread.h"
 
 namespace toto::server {
 namespace {
@@ -30,7 +31,10 @@ void read_groups(const JsonField& field, SeriesInput& input) {
 }
 
 SeriesInput read_input(const JsonField& field, const SharedOptions& shared, std::size_t horizon,
-                       const Limits& limits) {
+                       const Limits& limits, Unread& unread) {
+  unread.look(field, "inputs",
+              {"type", "name", "series", "frequency", "start_timestamp", "horizon", "covariates",
+               "groups"});
   SeriesInput input;
   input.options = shared.forecast;
   input.options.horizon = horizon;
@@ -57,6 +61,7 @@ SeriesInput read_input(const JsonField& field, const SharedOptions& shared, std:
   }
   if (const auto own = field.find("horizon")) input.options.horizon = read_horizon(*own, limits);
   if (const auto covariates = field.find("covariates")) {
+    unread.look(*covariates, "covariates", {"past", "future"});
     read_covariates(covariates->find("past"), covariates->find("future"), limits, input);
   }
   if (const auto groups = field.find("groups")) read_groups(*groups, input);
@@ -121,6 +126,7 @@ HttpResponse render(const std::string& id, const std::string& metadata, const Fo
   out.key("usage").open('{').key("prompt_tokens").whole(read);
   out.key("completion_tokens").whole(written).key("total_tokens").whole(read + written).close('}');
   if (!metadata.empty()) out.key("metadata").raw(metadata);
+  write_warnings(out, call.warnings);
   HttpResponse response;
   response.body = out.close('}').take();
   return response;
@@ -136,6 +142,9 @@ ParsedCall parse_kserve(const HttpRequest& request, const Limits& limits) {
   call.timeout_seconds = timeout_of(request);
   call.model = body.object().at("model").text();
   const JsonField options = body.at("options");
+  Unread unread;
+  unread.look(body, "body", {"model", "inputs", "options", "metadata"});
+  unread.look(options, "options", {"horizon", "quantiles"}, true);
   SharedOptions shared = read_options(options, limits, call);
   const std::size_t horizon = read_horizon(options.at("horizon"), limits);
   if (const auto levels = options.find("quantiles")) {
@@ -145,8 +154,9 @@ ParsedCall parse_kserve(const HttpRequest& request, const Limits& limits) {
   if (inputs.size() == 0) inputs.fail("at least one series");
   require_limit(inputs.size(), limits.max_series, "series", "--max-series", inputs.path());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    call.inputs.push_back(read_input(inputs[i], shared, horizon, limits));
+    call.inputs.push_back(read_input(inputs[i], shared, horizon, limits, unread));
   }
+  call.warnings = unread.warnings();
   std::string metadata;
   if (const auto own = body.find("metadata")) metadata = own->object().value().dump();
   parsed.render = [id = request.id, metadata](const ForecastCall& c, std::vector<Forecast>& f) {

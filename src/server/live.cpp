@@ -7,6 +7,7 @@
 #include "server/options.h"
 #include "server/protocols.h"
 #include "server/query.h"
+#include "server/unread.h"
 
 namespace toto::server {
 namespace {
@@ -76,6 +77,7 @@ ParsedCall parse_live_forecast(const HttpRequest& request, const LiveSeries& ser
                                const Limits& limits) {
   const nlohmann::json options = options_of(parse_query(request.query));
   const JsonField field(options, "");
+  require_known(JsonField(options, "query"), {"model", "horizon", "quantiles"}, true);
   ParsedCall parsed;
   parsed.call.timeout_seconds = timeout_of(request);
   if (const auto model = field.find("model")) parsed.call.model = model->text();
@@ -120,8 +122,11 @@ void Live::remove(const ExchangePointer& exchange, const std::string& id) {
 }
 
 void Live::get(const ExchangePointer& exchange, const std::string& id) const {
-  const auto last = whole_of(parse_query(exchange->request().query), "last", 0, 0);
-  exchange->respond(answer(describe(*store_.find(id), last), kOne));
+  const nlohmann::json options = options_of(parse_query(exchange->request().query));
+  require_known(JsonField(options, "query"), {"last"});
+  const auto last = JsonField(options, "").find("last");
+  const std::uint64_t steps = last ? last->whole(0, 1'000'000'000) : 0;
+  exchange->respond(answer(describe(*store_.find(id), steps), kOne));
 }
 
 void Live::forecast(const ExchangePointer& exchange, const std::string& id) const {
@@ -135,10 +140,12 @@ void Live::anomalies(const ExchangePointer& exchange, const std::string& id) {
   const LivePointer series = store_.find(id);
   require_steps(*series);
   Query query = parse_query(exchange->request().query);
+  const nlohmann::json given = options_of(query);
+  require_known(JsonField(given, "query"), {"threshold", "model"});
   detect::Options options;
   options.context = limits_.context;
-  if (const std::string& text = query["threshold"]; !text.empty()) {
-    options.threshold = read_threshold(text);
+  if (const auto text = query.find("threshold"); text != query.end()) {
+    options.threshold = read_threshold(text->second);
   }
   const ModelPointer model = models_.find(query["model"]);
   const SeriesInput input = input_of(*series, limits_.context, {});

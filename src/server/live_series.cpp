@@ -11,6 +11,7 @@
 #include "server/errors.h"
 #include "server/json_text.h"
 #include "server/options.h"
+#include "server/unread.h"
 
 namespace toto::server {
 namespace {
@@ -63,7 +64,7 @@ LiveSeries parse_series(const std::string& id, const std::string& body, const Li
   series.id = id;
   const JsonTree tree{parse_json(body.empty() ? "{}" : body, ExitStatus::usage, "body")};
   const JsonField root(tree.root, "");
-  root.object();
+  require_known(root, {"values", "variates", "frequency", "start"});
   if (const auto frequency = root.find("frequency")) {
     series.frequency = frequency->text();
     if (!parse_frequency(series.frequency)) {
@@ -97,7 +98,8 @@ LiveSeries parse_series(const std::string& id, const std::string& body, const Li
 Points parse_points(const std::string& body, const Limits& limits) {
   const JsonTree tree{parse_json(body, ExitStatus::usage, "body")};
   const JsonField root(tree.root, "");
-  Points points = read_points(root.object().at("values"), limits);
+  require_known(root, {"values", "at"});
+  Points points = read_points(root.at("values"), limits);
   if (const auto at = root.find("at")) {
     points.at = at->whole(0, std::numeric_limits<std::int64_t>::max());
   }

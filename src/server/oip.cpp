@@ -14,6 +14,7 @@
 #include "server/oip_tensors.h"
 #include "server/options.h"
 #include "server/protocols.h"
+#include "server/unread.h"
 
 namespace toto::server {
 namespace {
@@ -241,7 +242,11 @@ HttpResponse render(const Asked& asked, const ForecastCall& call,
   out.open('{').key("model_name").string(call.model).key("model_version").string("1");
   out.key("id").string(asked.id);
   out.key("parameters").open('{');
-  out.key("exact_steps").whole(forecasts.front().exact_steps).close('}');
+  out.key("exact_steps").whole(forecasts.front().exact_steps);
+  if (!call.warnings.empty()) {  // parameters are no lists
+    out.key("warnings").string(fmt::to_string(fmt::join(call.warnings, "; ")));
+  }
+  out.close('}');
   out.key("outputs").open('[');
   for (const Output& output : asked.outputs) {
     any_binary = any_binary || output.binary;
@@ -286,6 +291,9 @@ ParsedCall parse_oip(const HttpRequest& request, std::string_view model, const L
   const nlohmann::json none = nlohmann::json::object();
   const JsonField parameters =
       body.object().find("parameters").value_or(JsonField(none, "parameters"));
+  Unread unread;
+  unread.look(parameters, "parameters", {"horizon", "timeout", "binary_data_output"}, true);
+  call.warnings = unread.warnings();
   // Ours; the protocol has priority and timeout with meanings of its own.
   nlohmann::json own = parameters.object().value();
   own.erase("priority");

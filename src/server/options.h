@@ -2,6 +2,9 @@
 // What the JSON protocols share: our options, which go by the same names in each of them.
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "server/call.h"
 #include "server/json_field.h"
 
@@ -14,8 +17,12 @@ struct SharedOptions {
   bool samples = false;
 };
 
-/// "seed", "num_samples", "mean_only", "return_samples", "context", "quantiles_from", "decode",
-/// "align" of an object; "timeout_ms" and "priority" go into `call`. Only the mean is selected.
+/// What read_options reads.
+inline constexpr std::array<std::string_view, 12> kOptionNames = {
+    "seed",   "num_samples", "mean_only", "return_samples", "context",    "quantiles_from",
+    "decode", "align",       "tails",     "views",          "timeout_ms", "priority"};
+
+/// Members of an object; "timeout_ms" and "priority" go into `call`. Only the mean is selected.
 SharedOptions read_options(const JsonField& options, const Limits& limits, ForecastCall& call);
 
 /// A horizon. Throws Error invalid_horizon below 1, limit_exceeded.

@@ -7,6 +7,7 @@
 #include "server/json_text.h"
 #include "server/options.h"
 #include "server/protocols.h"
+#include "server/unread.h"
 
 namespace toto::server {
 namespace {
@@ -103,6 +104,7 @@ HttpResponse render(const Told& told, const ForecastCall& call,
     out.key("max_context_length").whole(told.context_limit);
   }
   if (!told.metadata.empty()) out.key("metadata").raw(told.metadata);
+  write_warnings(out, call.warnings);
   HttpResponse response;
   response.body = out.close('}').take();
   return response;
@@ -131,8 +133,13 @@ ParsedCall parse_tsfm(const HttpRequest& request, const Limits& limits) {
   Told told;
   told.id = request.id;
   call.model = body.object().at("model").text();
+  Unread unread;
+  unread.look(body, "body", {"model", "inputs", "parameters", "metadata"});
   const nlohmann::json none = nlohmann::json::object();
   const JsonField parameters = body.find("parameters").value_or(JsonField(none, "parameters"));
+  unread.look(parameters, "parameters",
+              {"prediction_length", "context_length", "quantile_levels", "quantiles", "frequency"},
+              true);
   SharedOptions shared = read_options(parameters, limits, call);
   shared.forecast.horizon = std::min<std::size_t>(24, limits.max_horizon);
   if (const auto length = parameters.find("prediction_length")) {
@@ -161,9 +168,12 @@ ParsedCall parse_tsfm(const HttpRequest& request, const Limits& limits) {
   require_limit(inputs.size(), limits.max_series, "series", "--max-series", inputs.path());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     call.inputs.push_back(read_input(inputs[i], i, shared, frequency, limits));
+    unread.look(inputs[i], "inputs",
+                {"target", "item_id", "start", "past_covariates", "future_covariates", "metadata"});
     const auto own = inputs[i].find("metadata");
     told.of_inputs.push_back(own ? own->object().value().dump() : std::string());
   }
+  call.warnings = unread.warnings();
   parsed.render = [told = std::move(told)](const ForecastCall& c, std::vector<Forecast>& f) {
     return render(told, c, f);
   };
