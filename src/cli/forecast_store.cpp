@@ -13,8 +13,8 @@ namespace toto::cli {
 namespace {
 
 // Numbers before the statistics: exact steps, trajectories, what was applied to the series; then
-// four for the input scale of each variate.
-constexpr std::size_t kHead = 5;
+// four for the input scale of each variate, and where views are asked for, which were left out.
+constexpr std::size_t kHead = 6;
 constexpr std::size_t kScaleParts = 4;
 constexpr float kNoDeviation = -1.0F;  // entries are finite; a deviation may be none
 
@@ -37,6 +37,44 @@ void split(double value, std::vector<float>& to) {
 /// Whether it was written as a count.
 bool is_count(float x) { return x >= 0 && x <= static_cast<float>(backtest::kMaxCachedFloats); }
 
+bool is_flag(float x) { return x == 0 || x == 1; }
+
+std::size_t count_of(const Views& views) { return views.passes() - 1; }
+
+/// 1 for each view that was left out, in the order flip, log, season, shorter; those that were not
+/// asked for have no number.
+std::vector<float> left_out_flags(const Views& asked, const Views& left) {
+  std::vector<float> flags;
+  const auto add = [&](bool wanted, bool is_left) {
+    if (wanted) flags.push_back(is_left ? 1.0F : 0.0F);
+  };
+  add(asked.flip, left.flip);
+  add(asked.log, left.log);
+  add(asked.season, left.season);
+  for (const std::size_t part : asked.shorter) {
+    add(true, std::ranges::find(left.shorter, part) != left.shorter.end());
+  }
+  return flags;
+}
+
+/// The way back.
+Views left_out_of(const Views& asked, std::span<const float> flags) {
+  Views left;
+  const auto next = [&](bool wanted) {
+    if (!wanted) return false;
+    const bool is_left = flags.front() == 1;
+    flags = flags.subspan(1);
+    return is_left;
+  };
+  left.flip = next(asked.flip);
+  left.log = next(asked.log);
+  left.season = next(asked.season);
+  for (const std::size_t part : asked.shorter) {
+    if (next(true)) left.shorter.push_back(part);
+  }
+  return left;
+}
+
 double join(std::span<const float> parts) {
   double value = 0;
   for (std::size_t i = parts.size(); i-- > 1;) value += static_cast<double>(parts[i]);
@@ -45,7 +83,7 @@ double join(std::span<const float> parts) {
 
 std::string describe(const LoadReport& model, const ForecastOptions& o) {
   std::string text = fmt::format(
-      "forecast 3|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|", TOTO_VERSION,
+      "forecast 4|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|", TOTO_VERSION,
       model.weights, word(model.precision), word(model.mode), word(model.kv_cache), model.device,
       model.isa, o.horizon, o.mean_only, o.num_samples, static_cast<int>(o.paths),
       o.seed.value_or(0), static_cast<int>(o.decode), static_cast<int>(o.quantiles_from),
@@ -90,9 +128,12 @@ std::optional<Forecast> ForecastStore::find(const Series& series) const {
   const std::span<const float> found = cache_.find(key_of(series));
   const std::size_t cells = series.variates * options_.horizon;
   const std::size_t rows = options_.mean_only ? 1 : 3 + options_.levels.size();
-  const std::size_t head = kHead + series.variates * kScaleParts;
+  const std::size_t scales = kHead + series.variates * kScaleParts;
+  const std::size_t head = scales + count_of(options_.views);
   if (found.size() != head + rows * cells) return std::nullopt;
   if (!std::ranges::all_of(found.first(kHead), is_count)) return std::nullopt;
+  const std::span<const float> flags = found.subspan(scales, head - scales);
+  if (!std::ranges::all_of(flags, is_flag)) return std::nullopt;
   Forecast out;
   out.id = std::string(series.id);
   out.variates = series.variates;
@@ -103,12 +144,13 @@ std::optional<Forecast> ForecastStore::find(const Series& series) const {
   out.applied.missing_end = static_cast<std::size_t>(found[2]);
   out.applied.clamped = static_cast<std::size_t>(found[3]);
   out.applied.bounded = static_cast<std::size_t>(found[4]);
+  out.applied.filled = static_cast<std::size_t>(found[5]);
   for (std::size_t v = 0; v < series.variates; ++v) {
     out.applied.input_scale.push_back(join(found.subspan(kHead + v * kScaleParts, kScaleParts)));
   }
-  const Views taken = views_of(series, options_);
-  out.applied.passes = taken.passes();
-  out.applied.views_left_out = to_text(options_.views.without(taken));
+  const Views left = left_out_of(options_.views, flags);
+  out.applied.passes = options_.views.without(left).passes();
+  out.applied.views_left_out = to_text(left);
   const auto row = [&](std::size_t first, std::size_t count) {
     const auto part = found.subspan(head + first * cells, count * cells);
     return std::vector<float>(part.begin(), part.end());
@@ -131,10 +173,13 @@ void ForecastStore::add(std::span<const Series> series, std::span<const Forecast
     if (one.applied.input_scale.size() != one.variates) continue;
     std::vector<float> values;
     for (const std::size_t count : {one.exact_steps, one.num_samples, one.applied.missing_end,
-                                    one.applied.clamped, one.applied.bounded}) {
+                                    one.applied.clamped, one.applied.bounded, one.applied.filled}) {
       values.push_back(static_cast<float>(count));
     }
     for (const double scale : one.applied.input_scale) split(scale, values);
+    const std::vector<float> flags =
+        left_out_flags(options_.views, parse_views(one.applied.views_left_out));
+    values.insert(values.end(), flags.begin(), flags.end());
     for (const auto* part : {&one.mean, &one.median, &one.std, &one.quantiles}) {
       values.insert(values.end(), part->begin(), part->end());
     }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/json.h"
+#include "core/trace.h"
 #include "engine/adapted.h"
 #include "engine/observed.h"
 #include "engine/views.h"
@@ -132,6 +133,7 @@ Views views_of(const Series& series, const ForecastOptions& options, Seasons& se
   const bool positive = (options.views.log || options.views.season) && all_positive(series);
   taken.log = options.views.log && positive;
   if (options.views.season) {
+    const Span span("season");
     find_seasons(series, targets_of(series), positive, seasons);
     taken.season = seasons.any();
   }

@@ -76,6 +76,30 @@ TEST_F(ViewsCommand, GoesOnWhereItStopped) {
   EXPECT_NE(first["variates"], series_of(hours(0), {"--resume", path("kept"), "-q"})["variates"]);
 }
 
+/// What is kept says what was found: nothing is looked for again.
+TEST_F(ViewsCommand, LooksForNoSeasonOfWhatIsKept) {
+  const std::vector<std::string> flags = {"--views",  "context/2,season,context/16,log,flip",
+                                          "--resume", path("kept"),
+                                          "--trace",  "trace.json"};
+  const auto looked_for = [&] {
+    return read_file(path("trace.json")).find("\"season\"") != std::string::npos;
+  };
+  for (const double level : {20.0, 0.0}) {
+    const json first = series_of(hours(level), flags);
+    EXPECT_TRUE(looked_for());
+    EXPECT_EQ(first["views_left_out"], level > 0 ? "context/16" : "log,context/16");
+    EXPECT_EQ(series_of(hours(level), flags), first);
+    EXPECT_FALSE(looked_for());
+  }
+}
+
+TEST_F(ViewsCommand, FillsGapsTheSameFromWhatIsKept) {
+  const std::vector<std::string> flags = {"--missing", "model", "--resume", path("kept"), "-q"};
+  const json first = series_of(hours(20, 12), flags);
+  EXPECT_GT(first["filled_by_model"], 0);
+  EXPECT_EQ(first, series_of(hours(20, 12), flags));
+}
+
 TEST_F(ViewsCommand, RefusesWhatHasNoAverage) {
   for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
            {"--views", "flip", "--mean"},
