@@ -200,9 +200,27 @@ def test_an_error_ends_all_stages(place):
         return call
 
     stop = Stop()
-    begun = threading.active_count()
+    others = set(threading.enumerate())  # one of them may end meanwhile
     inner = pipeline(source(), [worker("first")] * 2, stop=stop)
     with pytest.raises(KeyError, match=place):
         for _ in pipeline(inner, [worker("second")], stop=stop):
             pass
-    assert stop() and threading.active_count() == begun
+    assert stop() and set(threading.enumerate()) <= others
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_where_the_system_has_no_more_threads_none_is_left(monkeypatch, most):
+    start, begun = threading.Thread.start, []
+
+    def limited(thread):
+        if len(begun) == most:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    stop = Stop()
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        list(pipeline(range(1000), [lambda i: i] * 2, stop=stop))
+    assert len(begun) == most
+    assert stop() and not any(thread.is_alive() for thread in begun)

@@ -121,9 +121,11 @@ def pipeline(
 
     threads = [threading.Thread(target=read, args=(one,), daemon=True) for one in sources]
     threads += [threading.Thread(target=work, args=(call,), daemon=True) for call in workers]
-    for thread in threads:
-        thread.start()
+    started: list[threading.Thread] = []  # the system may have no more of them
     try:
+        for thread in threads:
+            thread.start()
+            started.append(thread)
         yield from _results(halt, done, len(workers), ordered, room)
         whole = not halt()
     except BaseException:  # GeneratorExit among them
@@ -132,7 +134,7 @@ def pipeline(
         raise
     finally:
         halt.set()
-        for thread in threads:
+        for thread in started:
             thread.join()
     if failures:
         if stop is not None:
