@@ -96,6 +96,9 @@ struct Applied {
   std::size_t filled = 0;   ///< (target, step) of the context that the model has filled
   std::size_t passes = 1;   ///< forecasts that were averaged, that of the series among them
   std::string views_left_out = {};  ///< views that this series does not have, as parse_views has it
+  /// [V] Steps after which the season of Views::season comes again, 0 where a variate has none.
+  /// Empty: that view was not taken.
+  std::vector<std::size_t> season_period = {};
   bool operator==(const Applied&) const = default;
 };
 

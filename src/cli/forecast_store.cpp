@@ -13,7 +13,8 @@ namespace toto::cli {
 namespace {
 
 // Numbers before the statistics: exact steps, trajectories, what was applied to the series; then
-// four for the input scale of each variate, and where views are asked for, which were left out.
+// four for the input scale of each variate, and where views are asked for, which were left out
+// and the period of the season of each variate.
 constexpr std::size_t kHead = 6;
 constexpr std::size_t kScaleParts = 4;
 constexpr float kNoDeviation = -1.0F;  // entries are finite; a deviation may be none
@@ -129,11 +130,14 @@ std::optional<Forecast> ForecastStore::find(const Series& series) const {
   const std::size_t cells = series.variates * options_.horizon;
   const std::size_t rows = options_.mean_only ? 1 : 3 + options_.levels.size();
   const std::size_t scales = kHead + series.variates * kScaleParts;
-  const std::size_t head = scales + count_of(options_.views);
+  const std::size_t views = scales + count_of(options_.views);
+  const std::size_t head = views + (options_.views.season ? series.variates : 0);
   if (found.size() != head + rows * cells) return std::nullopt;
   if (!std::ranges::all_of(found.first(kHead), is_count)) return std::nullopt;
-  const std::span<const float> flags = found.subspan(scales, head - scales);
+  const std::span<const float> flags = found.subspan(scales, views - scales);
   if (!std::ranges::all_of(flags, is_flag)) return std::nullopt;
+  const std::span<const float> periods = found.subspan(views, head - views);
+  if (!std::ranges::all_of(periods, is_count)) return std::nullopt;
   Forecast out;
   out.id = std::string(series.id);
   out.variates = series.variates;
@@ -151,6 +155,9 @@ std::optional<Forecast> ForecastStore::find(const Series& series) const {
   const Views left = left_out_of(options_.views, flags);
   out.applied.passes = options_.views.without(left).passes();
   out.applied.views_left_out = to_text(left);
+  for (std::size_t v = 0; !left.season && v < periods.size(); ++v) {
+    out.applied.season_period.push_back(static_cast<std::size_t>(periods[v]));
+  }
   const auto row = [&](std::size_t first, std::size_t count) {
     const auto part = found.subspan(head + first * cells, count * cells);
     return std::vector<float>(part.begin(), part.end());
@@ -180,6 +187,10 @@ void ForecastStore::add(std::span<const Series> series, std::span<const Forecast
     const std::vector<float> flags =
         left_out_flags(options_.views, parse_views(one.applied.views_left_out));
     values.insert(values.end(), flags.begin(), flags.end());
+    for (std::size_t v = 0; options_.views.season && v < one.variates; ++v) {
+      const std::vector<std::size_t>& periods = one.applied.season_period;
+      values.push_back(periods.empty() ? 0.0F : static_cast<float>(periods[v]));
+    }
     for (const auto* part : {&one.mean, &one.median, &one.std, &one.quantiles}) {
       values.insert(values.end(), part->begin(), part->end());
     }

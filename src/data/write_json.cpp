@@ -76,6 +76,12 @@ void write_applied(TextWriter& out, const TimeSeries& series, const Applied& app
   if (applied.passes == 1 && applied.views_left_out.empty()) return;
   out.raw(",\n     \"passes\": ").integer(applied.passes);
   out.raw(",\n     \"views_left_out\": ").json_string(applied.views_left_out);
+  if (applied.season_period.size() < series.targets()) return;
+  out.raw(",\n     \"season_period\": [");
+  for (std::size_t v = 0; v < series.targets(); ++v) {
+    out.raw(v == 0 ? "" : ", ").integer(applied.season_period[v]);
+  }
+  out.raw("]");
 }
 
 void write_series(TextWriter& out, const TimeSeries& series, const Forecast& forecast) {

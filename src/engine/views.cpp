@@ -357,6 +357,11 @@ void ViewedJobs::average(const Viewed& viewed) const {
   }
   applied.passes = views.size();
   applied.views_left_out = to_text(options.views.without(viewed.taken));
+  applied.season_period.clear();
+  if (viewed.taken.season) {
+    for (const Season& season : viewed.seasons.of) applied.season_period.push_back(season.period);
+    applied.season_period.resize(plain.variates);
+  }
   apply_bounds(job);
 }
 

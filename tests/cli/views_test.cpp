@@ -57,12 +57,14 @@ TEST_F(ViewsCommand, FindsTheSeasonOrSaysThatThereIsNone) {
   const json found = series_of(hours(20), {"--views", "season"});
   EXPECT_EQ(found["passes"], 2);
   EXPECT_EQ(found["views_left_out"], "");
+  EXPECT_EQ(found["season_period"], json({24}));
   std::string line = "ds,y\n";
   for (int t = 0; t < 60; ++t)
     line += fmt::format("2024-02-{:02} {:02}:00,{}\n", 1 + t / 24, t % 24, t);
   const json none = series_of(line, {"--views", "season,log"});
   EXPECT_EQ(none["passes"], 1);
   EXPECT_EQ(none["views_left_out"], "log,season");
+  EXPECT_FALSE(none.contains("season_period"));
   const Result told = forecast(line, {"--views", "season,log"});
   EXPECT_NE(told.err.find("log,season left out (log: a value is 0 or less; season: none is found)"),
             std::string::npos)
@@ -87,6 +89,7 @@ TEST_F(ViewsCommand, LooksForNoSeasonOfWhatIsKept) {
   for (const double level : {20.0, 0.0}) {
     const json first = series_of(hours(level), flags);
     EXPECT_TRUE(looked_for());
+    EXPECT_EQ(first["season_period"], json({24}));
     EXPECT_EQ(first["views_left_out"], level > 0 ? "context/16" : "log,context/16");
     EXPECT_EQ(series_of(hours(level), flags), first);
     EXPECT_FALSE(looked_for());

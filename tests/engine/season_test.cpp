@@ -291,6 +291,8 @@ TEST_F(SeasonViewTest, IsAForecastOfTheRestAndTheSeasonOnTop) {
     const Forecast found = forecast(y, options_with("season"));
     EXPECT_EQ(found.applied.passes, 2U);
     EXPECT_EQ(found.applied.views_left_out, "");
+    EXPECT_EQ(found.applied.season_period, (std::vector<std::size_t>{9, 0}));
+    EXPECT_TRUE(plain.applied.season_period.empty());
     const double weight = seasons.of[0].weight();
     for (std::size_t t = 0; t < kHorizon; ++t) {
       const auto both = [&](float own, float other) {
@@ -398,6 +400,7 @@ TEST_F(SeasonViewTest, CovariatesThatAreKnownStayWhatTheyAre) {
   std::swap_ranges(y.values.begin(), y.values.begin() + 96, y.values.begin() + 96);
   const Forecast found = forecast(y, options_with("season"));
   EXPECT_EQ(found.applied.passes, 2U);
+  EXPECT_EQ(found.applied.season_period, (std::vector<std::size_t>{9, 0}));
   for (std::size_t t = 0; t < kHorizon; ++t) EXPECT_EQ(found.median[kHorizon + t], 0.5F);
 }
 
@@ -407,6 +410,7 @@ TEST_F(SeasonViewTest, IsLeftOutWhereNoneIsFound) {
   const Forecast found = forecast(y, options_with("season,log"));
   EXPECT_EQ(found.applied.passes, 1U);
   EXPECT_EQ(found.applied.views_left_out, "log,season");
+  EXPECT_TRUE(found.applied.season_period.empty());
   test::expect_same(found, forecast(y, options_with("")));
 }
 
