@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run of several processes, of which each leaves its weights and gradients: see test_nano2.py."""
+"""A run of several processes, of which each leaves its weights and gradients: see test_nano2_run.py."""
 
 import json
 import pathlib
