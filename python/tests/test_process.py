@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import toto_cpp
-from conftest import GOLDEN
+from conftest import GOLDEN, NANO1
 
 
 def test_eight_threads_on_one_model(nano, wave):
@@ -103,9 +103,9 @@ def test_forecasts_are_pickled(nano, wave):
 
 
 def seconds_to_stop():
-    code = """
+    code = f"""
 import sys, time, numpy as np, toto_cpp
-model = toto_cpp.load()
+model = toto_cpp.load({str(NANO1)!r})
 x = np.sin(np.arange(4096) / 8).astype(np.float32)
 model.forecast(x, 8)
 print("go", flush=True)
