@@ -120,7 +120,8 @@ class Guesser {
       if (!is(i, Token::Type::number) || !is_mark(i + 1, ':') || !is(i + 2, Token::Type::number)) {
         continue;
       }
-      if (tokens_[i].text.size() > 2) return false;
+      // The number of a week or a quarter is no hour: 2018-W01:00:00.
+      if (tokens_[i].text.size() > 2 || !tokens_[i].field.empty()) return false;
       tokens_[i].field = field(half_ ? 'I' : 'H');
       tokens_[i + 2].field = "%M";
       std::size_t end = i + 3;
