@@ -11,6 +11,7 @@
 #include "cli/help_groups.h"
 #include "cli/reader_options.h"
 #include "cli/result_paths.h"
+#include "settings/words.h"
 #include "tools/backtest/aggregate.h"
 
 namespace toto::cli {
@@ -253,13 +254,14 @@ void check_suffix(const std::string& path, std::string_view flag, std::string_vi
 }  // namespace
 
 void add_tails_option(const Command& command, Tails& tails) {
-  add_choice<Tails>(
-      command, "--tails", tails,
-      {{"clamp", Tails::clamp}, {"exponential", Tails::exponential}, {"normal", Tails::normal}},
-      "Levels beyond 0.1 and 0.9, of which the model says nothing: the quantiles of "
-      "these two (clamp, default), tails of a normal distribution through the "
-      "median and the outermost (normal), or exponential tails through the outermost "
-      "two (exponential). The last two are assumptions")
+  std::vector<std::pair<std::string_view, Tails>> choices;
+  choices.reserve(kTails.size());
+  for (const auto& [text, value] : kTails) choices.emplace_back(text, value);
+  add_choice<Tails>(command, "--tails", tails, choices,
+                    "Levels beyond 0.1 and 0.9, of which the model says nothing: the quantiles of "
+                    "these two (clamp, default), tails of a normal distribution through the "
+                    "median and the outermost (normal), or exponential tails through the outermost "
+                    "two (exponential). The last two are assumptions")
       .group("Toto 2.0");
 }
 

@@ -16,7 +16,6 @@ namespace {
 constexpr float kMaxScore = 8.3F;
 constexpr std::size_t kKnots = 9;
 constexpr std::size_t kMiddle = kKnots / 2;
-constexpr float kOverOuterScore = 0.780304146F;  // 1 / knot_outer_score(9)
 
 using Words = hn::RebindToUnsigned<Floats>;
 using Wide = hn::RepartitionToWide<Words>;
@@ -143,6 +142,7 @@ HWY_INLINE Vec beyond(Vec outer, Vec inner, Vec widths) {
 void at_scores(const float* knots, std::size_t stride, KnotTails tails, std::size_t n, float* z) {
   const Floats d;
   const Vec zero = hn::Zero(d), one = hn::Set(d, 1.0F);
+  const Vec over_score = hn::Set(d, static_cast<float>(1 / knot_outer_score(kKnots)));
   // From the outermost to the middle and one beyond it, of either side.
   Vec left[kMiddle + 2], right[kMiddle + 2];
   for (std::size_t i = 0; i < kMiddle + 2; ++i) {
@@ -175,7 +175,7 @@ void at_scores(const float* knots, std::size_t stride, KnotTails tails, std::siz
       if (!hn::AllFalse(d, out)) {
         const bool normal = tails == KnotTails::normal;
         const Vec widths =
-            normal ? hn::Max(hn::MulSub(size, hn::Set(d, kOverOuterScore), one), zero)
+            normal ? hn::Max(hn::MulSub(size, over_score, one), zero)
                    : hn::Mul(log_positive(hn::Min(share, one)), hn::Set(d, -1.44269504F));
         x = hn::IfThenElse(out, beyond(first, normal ? left[kMiddle] : second, widths), x);
       }
