@@ -88,7 +88,7 @@ template <int CW, Operands O>
 __global__ void __launch_bounds__(32 * kMaxWarps)
     few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
             Rows count, std::int32_t out, std::int32_t in, std::int32_t pitch, Epilogue epilogue,
-            int slices, const float* __restrict__ gain) {
+            bool activated, int slices, const float* __restrict__ gain) {
   constexpr int kOutputs = 8 * CW;
   constexpr int kQuads = kSlice / 4;
   constexpr int kParts = parts_of(O);  // sums of a slice
@@ -187,7 +187,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     if (gated) {
       *to = silu(total(r, 2 * o)) * total(r, 2 * o + 1);
     } else {
-      const float v = total(r, o);
+      float v = total(r, o);
+      if (activated) v = silu(v);
       *to = epilogue == Epilogue::residual ? *to + v : v;
     }
   }
@@ -204,7 +205,8 @@ bool run(const ProductArgs& a, const Stream& s) {
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
   launch(few_f32<CW, O>, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)),
          bytes, s, static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),
-         static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch, a.epilogue, slices, a.gain);
+         static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch, a.epilogue, a.silu, slices,
+         a.gain);
   return true;
 }
 

@@ -294,11 +294,21 @@ __global__ void attend_variates(const LiveCall* call, DeviceArrays a, HeadShape 
   const auto row_of = [&](std::int32_t variate) {
     return qkv + (s.row + std::int64_t{variate} * s.tokens + t.token) * shape.row();
   };
-  const float* const query =
-      share_query(row_of(t.variate) + std::int64_t{work.head} * shape.qk, shape.qk);
   const std::int32_t group = work.head / (shape.heads / shape.groups);
   const std::int32_t key = (shape.heads + group) * shape.qk;
   const std::int32_t value = (shape.heads + shape.groups) * shape.qk + group * shape.v;
+  if (s.variates == 1) {  // the one key has all the weight
+    float own[kOwn];
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+      const std::int32_t e = i * 32 + static_cast<std::int32_t>(threadIdx.x) % 32;
+      own[i] = e < shape.v ? row_of(0)[value + e] : 0.0F;
+    }
+    write(own, out, shape, work.row, work.head, pitch);
+    return;
+  }
+  const float* const query =
+      share_query(row_of(t.variate) + std::int64_t{work.head} * shape.qk, shape.qk);
   const std::int64_t own = id_of(s, a, t.variate, t.token);
   float sums[kOwn];
   attend<kOwn>(

@@ -14,6 +14,7 @@
 #include "backend/cuda/ops2/calls.cuh"
 #include "backend/cuda/ops2/heads.cuh"
 #include "backend/cuda/ops2/ops2.h"
+#include "backend/cuda/ops2/row_squares.cuh"
 #include "backend/cuda/runtime/typed.h"
 
 namespace toto::cuda {
@@ -36,6 +37,7 @@ struct Attention {
   const LiveCall* wanted;
   DeviceArrays arrays;
   HeadShape shape;
+  std::int32_t queries;  // heads of a group
   HeadGains gains;
   RotaryTables rotary;
   const float* qkv;
@@ -45,9 +47,25 @@ struct Attention {
   __nv_bfloat16* out;
 };
 
+/// to_tf32() for what tensor cores alone read: they do not look at the bits that it clears.
+__device__ std::uint32_t operand_of(float v) {
+  return __float_as_uint(v) + (fabsf(v) < INFINITY ? 0x1000U : 0U);
+}
 __device__ float4 rounded(const float4& v) {
-  return {__uint_as_float(to_tf32(v.x)), __uint_as_float(to_tf32(v.y)),
-          __uint_as_float(to_tf32(v.z)), __uint_as_float(to_tf32(v.w))};
+  return {__uint_as_float(operand_of(v.x)), __uint_as_float(operand_of(v.y)),
+          __uint_as_float(operand_of(v.z)), __uint_as_float(operand_of(v.w))};
+}
+
+/// 1 / v and 2^v to some units of the last place: what comes of them is rounded further.
+__device__ float inverse_of(float v) {
+  float inverse = 0;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(v));
+  return inverse;
+}
+__device__ float power_of_two(float v) {
+  float power = 0;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(v));
+  return power;
 }
 
 /// Divides in place.
@@ -80,12 +98,18 @@ __device__ float4 prepare_key(float4 v, const Attention& a, const CallSlice& s, 
   }
   if (own < kRowLanes / 2) {
     const TokenRotation r(a.rotary, s, patch, kWidth);
-    const int m = 2 * own;
-    const float by0 = r.factor == nullptr ? 1.0F : 1.0F / r.factor[m];
-    const float by1 = r.factor == nullptr ? 1.0F : 1.0F / r.factor[m + 1];
-    v = {(r.cosine[m] * v.x - r.sine[m] * v.y) * by0, (r.cosine[m] * v.y + r.sine[m] * v.x) * by0,
-         (r.cosine[m + 1] * v.z - r.sine[m + 1] * v.w) * by1,
-         (r.cosine[m + 1] * v.w + r.sine[m + 1] * v.z) * by1};
+    const auto two_of = [&](const float* table) {
+      return *reinterpret_cast<const float2*>(table + 2 * own);
+    };
+    const float2 cosine = two_of(r.cosine);
+    const float2 sine = two_of(r.sine);
+    float2 by{1, 1};
+    if (r.factor != nullptr) {
+      const float2 factor = two_of(r.factor);
+      by = {inverse_of(factor.x), inverse_of(factor.y)};
+    }
+    v = {(cosine.x * v.x - sine.x * v.y) * by.x, (cosine.x * v.y + sine.x * v.x) * by.x,
+         (cosine.y * v.z - sine.y * v.w) * by.y, (cosine.y * v.w + sine.y * v.z) * by.y};
   }
   return rounded(v);
 }
@@ -105,9 +129,7 @@ struct Tile {
   bool there[2];
   std::int32_t count;  // keys that any of the tile sees
 
-  __device__ Tile(const CallSlice& s, const HeadShape& shape, std::int32_t group,
-                  std::int32_t first) {
-    const std::int32_t heads = shape.heads / shape.groups;
+  __device__ Tile(const CallSlice& s, std::int32_t heads, std::int32_t group, std::int32_t first) {
     const std::int32_t queries = s.tokens * heads;
     const std::int32_t before = s.patch - s.first_slot;
 #pragma unroll
@@ -115,60 +137,102 @@ struct Tile {
       const std::int32_t at = first + static_cast<std::int32_t>(threadIdx.x) % 32 / 4 + 8 * r;
       there[r] = at < queries;
       const std::int32_t query = min(at, queries - 1);
-      token[r] = query / heads;
-      head[r] = group * heads + query % heads;
+      token[r] = heads == 1 ? query : query / heads;
+      head[r] = group * heads + query - token[r] * heads;
       key[r] = before + token[r];
     }
-    count = before + (min(first + kTile, queries) - 1) / heads + 1;
+    const std::int32_t last = min(first + kTile, queries) - 1;
+    count = before + (heads == 1 ? last : last / heads) + 1;
   }
 };
 
-/// The operands of a tile: [step][of the instruction]. A lane has of each row the channels
-/// lane % 4 + 4 i.
-struct Queries {
-  std::uint32_t part[kSteps][4];
+/// The channels of a head that a lane of a tensor core step has, of queries as of keys: eight from
+/// 8 * (lane % 4) on in the first half, which is rotated, and as many in the second, so that it
+/// asks for four at a time. In step i of the instruction they are numbers 2 i and 2 i + 1.
+constexpr int kOwn = 2 * kSteps;
 
-  __device__ Queries(const Attention& a, const CallSlice& source, std::int64_t first_row,
-                     const Tile& tile) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int column = lane % 4;
+/// Of the head that begins at `head`.
+__device__ void load_own(float (&v)[kOwn], const float* head) {
+  const auto* const from =
+      reinterpret_cast<const float4*>(head + static_cast<int>(threadIdx.x) % 4 * kSteps);
+#pragma unroll
+  for (int i = 0; i < kOwn / 4; ++i) {
+    const float4 four = from[i % 2 + i / 2 * (kWidth / 8)];
+    v[4 * i] = four.x;
+    v[4 * i + 1] = four.y;
+    v[4 * i + 2] = four.z;
+    v[4 * i + 3] = four.w;
+  }
+}
+
+/// The queries of a tile as they are in memory, asked for early.
+struct RawQueries {
+  float v[2][kOwn];
+
+  __device__ RawQueries(const Attention& a, const CallSlice& source, std::int64_t first_row,
+                        const Tile& tile) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const std::int32_t patch = source.first_slot + tile.key[r];
-      const float* const from = a.qkv + (first_row + patch - source.patch) * a.shape.row() +
-                                std::int64_t{tile.head[r]} * kWidth + column;
-      float v[2 * kSteps];
+      load_own(v[r], a.qkv + (first_row + patch - source.patch) * a.shape.row() +
+                         std::int64_t{tile.head[r]} * kWidth);
+    }
+  }
+};
+
+/// The operands of a tile: [step][of the instruction].
+struct Queries {
+  std::uint32_t part[kSteps][4];
+
+  __device__ Queries(const Attention& a, const CallSlice& source, const Tile& tile,
+                     const RawQueries& raw) {
+    const int column = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
-      for (int i = 0; i < 2 * kSteps; ++i) v[i] = from[4 * i];
+    for (int r = 0; r < 2; ++r) {
+      float v[kOwn];
+#pragma unroll
+      for (int i = 0; i < kOwn; ++i) v[i] = raw.v[r][i];
       if (a.gains.query != nullptr) {
         float squares = 0;
 #pragma unroll
-        for (int i = 0; i < 2 * kSteps; ++i) squares = __fmaf_rn(v[i], v[i], squares);
+        for (int i = 0; i < kOwn; ++i) squares = __fmaf_rn(v[i], v[i], squares);
         const float root = sqrtf(sum_of_lanes<4>(squares) / kWidth + a.gains.epsilon);
         divide(v, root);
+        float gain[kOwn];
+        load_own(gain, a.gains.query);
 #pragma unroll
-        for (int i = 0; i < 2 * kSteps; ++i) v[i] *= a.gains.query[column + 4 * i];
+        for (int i = 0; i < kOwn; ++i) v[i] *= gain[i];
       }
-      const TokenRotation rotation(a.rotary, source, patch, kWidth);
+      const TokenRotation rotation(a.rotary, source, source.first_slot + tile.key[r], kWidth);
+      const auto four_of = [&](const float* table) {
+        return *reinterpret_cast<const float4*>(table + 4 * column);
+      };
+      const float4 cosines = four_of(rotation.cosine);
+      const float4 sines = four_of(rotation.sine);
+      const float4 factors =
+          rotation.factor == nullptr ? float4{1, 1, 1, 1} : four_of(rotation.factor);
+      const float cosine[4] = {cosines.x, cosines.y, cosines.z, cosines.w};
+      const float sine[4] = {sines.x, sines.y, sines.z, sines.w};
+      const float factor[4] = {factors.x, factors.y, factors.z, factors.w};
 #pragma unroll
-      for (int i = 0; i < kSteps; ++i) {  // the first half of the channels, in pairs
-        const int m = column / 2 + 2 * i;
-        const float other = __shfl_xor_sync(~0U, v[i], 1);
-        const float sine = column % 2 == 0 ? -rotation.sine[m] : rotation.sine[m];
-        const float by = rotation.factor == nullptr ? 1.0F : rotation.factor[m];
-        v[i] = (rotation.cosine[m] * v[i] + sine * other) * by;
+      for (int m = 0; m < 4; ++m) {
+        const float x = v[2 * m];
+        const float y = v[2 * m + 1];
+        v[2 * m] = (cosine[m] * x - sine[m] * y) * factor[m];
+        v[2 * m + 1] = (cosine[m] * y + sine[m] * x) * factor[m];
       }
 #pragma unroll
       for (int i = 0; i < kSteps; ++i) {
-        part[i][r] = to_tf32(v[2 * i]);
-        part[i][2 + r] = to_tf32(v[2 * i + 1]);
+        part[i][r] = operand_of(v[2 * i]);
+        part[i][2 + r] = operand_of(v[2 * i + 1]);
       }
     }
   }
 };
 
 /// softmax(q.k) v of a tile. keys, values: rows of `pitch` floats, tf32. hidden: flags of the keys,
-/// where only keys as hidden as the query are seen; or nullptr.
+/// where only keys as hidden as the query are seen; or nullptr. out[4 h + j][2 r + i] is of the
+/// tile's query lane / 4 + 8 r and its channel 32 h + 8 (lane % 4) + 4 i + j.
 __device__ void attend_tile(const Queries& q, const Tile& tile, const float* keys,
                             const float* values, std::int32_t pitch, const std::uint8_t* hidden,
                             float (&out)[kSteps][4]) {
@@ -188,31 +252,41 @@ __device__ void attend_tile(const Queries& q, const Tile& tile, const float* key
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
       if (first + n * 8 > last) break;
-      const float* const key = keys + std::int64_t{min(first + n * 8 + row, last)} * pitch + column;
+      float key[kOwn];
+      load_own(key, keys + std::int64_t{min(first + n * 8 + row, last)} * pitch);
 #pragma unroll
       for (int i = 0; i < kSteps; ++i) {
-        multiply_add_tf32(weight[n], q.part[i], __float_as_uint(key[8 * i]),
-                          __float_as_uint(key[8 * i + 4]));
+        multiply_add_tf32(weight[n], q.part[i], __float_as_uint(key[2 * i]),
+                          __float_as_uint(key[2 * i + 1]));
+      }
+    }
+    if (hidden != nullptr) {
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          const std::int32_t key = min(first + n * 8 + 2 * column + c % 2, last);
+          if (hidden[key] != hidden[tile.key[c / 2]]) weight[n][c] = -INFINITY;
+        }
       }
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
+      constexpr float kLog2E = 1.4426950408889634F;
       float top = highest[r];
 #pragma unroll
       for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
-          const std::int32_t key = first + n * 8 + 2 * column + c;
-          const bool seen =
-              key <= tile.key[r] && (hidden == nullptr || hidden[key] == hidden[tile.key[r]]);
           float& logit = weight[n][2 * r + c];
-          logit = seen ? logit : -INFINITY;
+          logit = first + n * 8 + 2 * column + c <= tile.key[r] ? logit : -INFINITY;
           top = fmaxf(top, logit);
         }
       }
       top = highest_of_lanes<4>(top);
-      const bool none = top == -INFINITY;  // of these and those before is seen
-      const float correction = none ? 1.0F : expf(highest[r] - top);
+      // Where none of these and those before is seen, all weights are zero.
+      const float base = top == -INFINITY ? 0.0F : -top * kLog2E;
+      const float correction = power_of_two(__fmaf_rn(highest[r], kLog2E, base));
       highest[r] = top;
       float sum = 0;
 #pragma unroll
@@ -220,11 +294,12 @@ __device__ void attend_tile(const Queries& q, const Tile& tile, const float* key
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
           float& w = weight[n][2 * r + c];
-          w = none ? 0.0F : expf(w - top);
+          w = power_of_two(__fmaf_rn(w, kLog2E, base));
           sum += w;
         }
       }
       total[r] = total[r] * correction + sum;
+      if (first == 0) continue;
 #pragma unroll
       for (int j = 0; j < kSteps; ++j) {
         out[j][2 * r] *= correction;
@@ -236,42 +311,50 @@ __device__ void attend_tile(const Queries& q, const Tile& tile, const float* key
       if (first + n * 8 > last) break;
       // Sums have weights of neighbouring keys where operands have keys of distance four. Only
       // which keys meet matters: step k of the instruction is key 2 k, or 2 (k - 4) + 1.
-      const std::uint32_t w[4] = {to_tf32(weight[n][0]), to_tf32(weight[n][2]),
-                                  to_tf32(weight[n][1]), to_tf32(weight[n][3])};
+      const std::uint32_t w[4] = {operand_of(weight[n][0]), operand_of(weight[n][2]),
+                                  operand_of(weight[n][1]), operand_of(weight[n][3])};
       const std::int32_t key = first + n * 8 + 2 * column;
-      const float* const even = values + std::int64_t{min(key, last)} * pitch + row;
-      const float* const odd = values + std::int64_t{min(key + 1, last)} * pitch + row;
+      const float* const even = values + std::int64_t{min(key, last)} * pitch + 4 * row;
+      const float* const odd = values + std::int64_t{min(key + 1, last)} * pitch + 4 * row;
 #pragma unroll
-      for (int j = 0; j < kSteps; ++j) {
-        multiply_add_tf32(out[j], w, __float_as_uint(even[8 * j]), __float_as_uint(odd[8 * j]));
+      for (int half = 0; half < 2; ++half) {  // of the channels; column 4 row + j of step j
+        const float4 e = *reinterpret_cast<const float4*>(even + half * kWidth / 2);
+        const float4 o = *reinterpret_cast<const float4*>(odd + half * kWidth / 2);
+        float(*const to)[4] = out + 4 * half;
+        multiply_add_tf32(to[0], w, __float_as_uint(e.x), __float_as_uint(o.x));
+        multiply_add_tf32(to[1], w, __float_as_uint(e.y), __float_as_uint(o.y));
+        multiply_add_tf32(to[2], w, __float_as_uint(e.z), __float_as_uint(o.z));
+        multiply_add_tf32(to[3], w, __float_as_uint(e.w), __float_as_uint(o.w));
       }
     }
   }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    float v[2 * kSteps];
+    const float by = inverse_of(sum_of_lanes<4>(total[r]));  // of at least 1: a token sees itself
 #pragma unroll
-    for (int j = 0; j < 2 * kSteps; ++j) v[j] = out[j / 2][2 * r + j % 2];
-    divide(v, sum_of_lanes<4>(total[r]));
-#pragma unroll
-    for (int j = 0; j < 2 * kSteps; ++j) out[j / 2][2 * r + j % 2] = v[j];
+    for (int j = 0; j < kSteps; ++j) {
+      out[j][2 * r] *= by;
+      out[j][2 * r + 1] *= by;
+    }
   }
 }
 
-/// A lane of the wanted call.
+/// A lane of the wanted call. Slices are copies: what is read of them stays in registers.
 struct LaneAt {
   const LaneOfCall lane;
-  const CallSlice& source;
+  const CallSlice s;
+  const CallSlice source;
   const std::int64_t first_row;
   const std::int32_t queries;
 
   __device__ LaneAt(const Attention& a, std::int32_t index)
       : lane(lane_of_call(*a.wanted, index)),
+        s(lane.s),
         source(a.all->slices[lane.slice]),
         first_row(source.row + std::int64_t{lane.variate} * source.tokens),
-        queries(lane.s.tokens * (a.shape.heads / a.shape.groups)) {}
-  [[nodiscard]] __device__ Queries queries_of(const Attention& a, const Tile& tile) const {
-    return Queries(a, source, first_row, tile);
+        queries(s.tokens * a.queries) {}
+  [[nodiscard]] __device__ RawQueries queries_of(const Attention& a, const Tile& tile) const {
+    return RawQueries(a, source, first_row, tile);
   }
 };
 
@@ -279,7 +362,7 @@ struct LaneAt {
 __device__ void finish_tile(const Attention& a, const LaneAt& at, const Tile& tile,
                             const Queries& q, const float* keys, const float* values,
                             std::int32_t pitch) {
-  const CallSlice& s = at.lane.s;
+  const CallSlice& s = at.s;
   const std::uint8_t* const hidden =
       s.time_mask ? a.arrays.hidden + first_patch_of(s, at.lane.variate) + s.first_slot : nullptr;
   const int column = static_cast<int>(threadIdx.x) % 4;
@@ -289,62 +372,108 @@ __device__ void finish_tile(const Attention& a, const LaneAt& at, const Tile& ti
   for (int r = 0; r < 2; ++r) {
     if (!tile.there[r]) continue;
     const std::int64_t row = s.row + std::int64_t{at.lane.variate} * s.tokens + tile.token[r];
-    auto* const to = reinterpret_cast<__nv_bfloat162*>(
-        a.out + row * a.shape.attended() + std::int64_t{tile.head[r]} * kWidth + 2 * column);
+    __nv_bfloat16* const to =
+        a.out + row * a.shape.attended() + std::int64_t{tile.head[r]} * kWidth + 8 * column;
 #pragma unroll
-    for (int j = 0; j < kSteps; ++j) {
-      to[4 * j] = __floats2bfloat162_rn(out[j][2 * r], out[j][2 * r + 1]);
+    for (int half = 0; half < 2; ++half) {
+      const float(*const of)[4] = out + 4 * half;
+      const uint2 low = four_bf16({of[0][2 * r], of[1][2 * r], of[2][2 * r], of[3][2 * r]});
+      const uint2 high =
+          four_bf16({of[0][2 * r + 1], of[1][2 * r + 1], of[2][2 * r + 1], of[3][2 * r + 1]});
+      *reinterpret_cast<uint4*>(to + half * kWidth / 2) = {low.x, low.y, high.x, high.y};
     }
   }
 }
 
-/// The tiles of a lane and head group that are this warp's: of `warps`, number `warp`.
+/// The tiles of a lane and head group that are this warp's: of `warps`, number `warp`. Keys and
+/// values are there once prepare() has returned, before which it asks for its first queries.
+template <typename Prepare>
 __device__ void attend_tiles(const Attention& a, const LaneAt& at, std::int32_t group,
                              const float* keys, const float* values, std::int32_t pitch,
-                             std::int32_t warp, std::int32_t warps) {
-  for (std::int32_t first = warp * kTile; first < at.queries; first += warps * kTile) {
-    const Tile tile(at.lane.s, a.shape, group, first);
-    finish_tile(a, at, tile, at.queries_of(a, tile), keys, values, pitch);
+                             std::int32_t warp, std::int32_t warps, const Prepare& prepare) {
+  std::int32_t first = warp * kTile;
+  Tile tile(at.s, a.queries, group, first);
+  RawQueries raw = at.queries_of(a, tile);
+  prepare();
+  while (first < at.queries) {
+    finish_tile(a, at, tile, Queries(a, at.source, tile, raw), keys, values, pitch);
+    first += warps * kTile;
+    if (first >= at.queries) break;
+    tile = Tile(at.s, a.queries, group, first);
+    raw = at.queries_of(a, tile);
   }
 }
 
-/// Prepares keys and values of a lane and head group in shared memory, [n][pitch] each, by `warps`
-/// warps, of which this is number `warp`. `Unroll`: keys that each of its halves asks for at once.
-template <int Unroll>
-__device__ void prepare_lane(const Attention& a, const LaneAt& at, std::int32_t group, float* keys,
-                             float* values, std::int32_t n, int warp, int warps) {
-  const CallSlice& s = at.lane.s;
-  const int half = static_cast<int>(threadIdx.x) % 32 / kRowLanes;
-  const int own = static_cast<int>(threadIdx.x) % kRowLanes;
-  const std::int64_t slot = slot_of(s, a.shape, at.lane.variate, group);
-  const std::int32_t first_key = (a.shape.heads + group) * kWidth;
-  const std::int32_t first_value = (a.shape.heads + a.shape.groups + group) * kWidth;
-#pragma unroll Unroll
-  for (std::int32_t j0 = 2 * warp; j0 < n; j0 += 2 * warps) {
-    const std::int32_t j = min(j0 + half, n - 1);
-    const std::int32_t patch = s.first_slot + j;
-    const bool before = patch < at.source.patch;  // in a call before
-    float* const kept_key = a.keys + (slot + j) * kWidth + 4 * own;
-    float* const kept_value = a.values + (slot + j) * kWidth + 4 * own;
-    const float* const row =
-        a.qkv + (at.first_row + max(patch - at.source.patch, 0)) * a.shape.row() + 4 * own;
-    float4 value = *reinterpret_cast<const float4*>(before ? kept_value : row + first_value);
-    float4 key = *reinterpret_cast<const float4*>(before ? kept_key : row + first_key);
-    const float4 prepared = prepare_key(key, a, at.source, max(patch, at.source.patch), own);
-    if (!before) {
-      key = prepared;
-      value = rounded(value);
+/// Keys, then values of a lane and head group in shared memory, [n][kPitch] each, and the part in
+/// them of one of `warps` warps, number `warp`: a half of it has a key at a time, sixteen lanes
+/// four channels each.
+struct LaneKeys {
+  const Attention& a;
+  const LaneAt& at;
+  std::int32_t group;
+  float* keys;
+  std::int32_t n;
+  int warp, warps;
+
+  /// Asks for what prepare() takes.
+  __device__ void bring() const {
+    const std::int32_t row = a.shape.row();
+    const std::int32_t values_after = a.shape.groups * kWidth;  // keys
+    const std::int32_t behind = at.s.first_slot + first() - at.source.patch;
+    const float* from = a.qkv + (at.first_row + behind) * row +
+                        std::int64_t{a.shape.heads + group} * kWidth + own();
+    float* key = keys + first() * kPitch + own();
+#pragma unroll 1
+    for (std::int32_t j = first(); j < n; j += 2 * warps) {
+      if (at.s.first_slot + j >= at.source.patch) {
+        copy_16(key, from, 16);
+        copy_16(key + n * kPitch, from + values_after, 16);
+      } else {  // of a call before
+        copy_16(key, a.keys + kept_at(j) + own(), 16);
+        copy_16(key + n * kPitch, a.values + kept_at(j) + own(), 16);
+      }
+      from += std::int64_t{2} * warps * row;
+      key += 2 * warps * kPitch;
+    }
+    commit_copies();
+  }
+
+  /// In place; every lane works with what it has brought itself.
+  __device__ void prepare() const {
+    wait_copies<0>();
+#pragma unroll 1
+    for (std::int32_t j0 = first() - half(); j0 < n; j0 += 2 * warps) {
+      const std::int32_t j = min(j0 + half(), n - 1);
+      const std::int32_t patch = at.s.first_slot + j;
+      auto* const key = reinterpret_cast<float4*>(keys + j * kPitch + own());
+      float4* const value = key + n * kPitch / 4;
+      const float4 prepared =
+          prepare_key(*key, a, at.source, max(patch, at.source.patch), own() / 4);
+      if (patch < at.source.patch || j0 + half() >= n) continue;
+      const float4 kept = rounded(*value);
+      *key = prepared;
+      *value = kept;
       if (a.keep) {
-        put_four(kept_key, key);
-        put_four(kept_value, value);
+        put_four(a.keys + kept_at(j) + own(), prepared);
+        put_four(a.values + kept_at(j) + own(), kept);
       }
     }
-    put_four(keys + j * kPitch + 4 * own, key);
-    put_four(values + j * kPitch + 4 * own, value);
   }
-}
 
-/// A thread block for a lane and a head group; many at once, for each waits for memory twice.
+ private:
+  [[nodiscard]] static __device__ int half() {
+    return static_cast<int>(threadIdx.x) % 32 / kRowLanes;
+  }
+  [[nodiscard]] static __device__ int own() {
+    return static_cast<int>(threadIdx.x) % kRowLanes * 4;
+  }
+  [[nodiscard]] __device__ std::int32_t first() const { return 2 * warp + half(); }
+  [[nodiscard]] __device__ std::int64_t kept_at(std::int32_t j) const {
+    return (slot_of(at.s, a.shape, at.lane.variate, group) + j) * kWidth;
+  }
+};
+
+/// A thread block for a lane and a head group; many at once, for each waits for memory.
 __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attention a) {
   extern __shared__ float4 shared[];
   begin_kernel();
@@ -353,12 +482,14 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
   const LaneAt at(a, index);
   const auto group = static_cast<std::int32_t>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const std::int32_t n = at.lane.s.patch + at.lane.s.tokens - at.lane.s.first_slot;
+  const std::int32_t n = at.s.patch + at.s.tokens - at.s.first_slot;
   auto* const keys = reinterpret_cast<float*>(shared);
-  float* const values = keys + n * kPitch;
-  prepare_lane<4>(a, at, group, keys, values, n, warp, kLaneWarps);
-  __syncthreads();
-  attend_tiles(a, at, group, keys, values, kPitch, warp, kLaneWarps);
+  const LaneKeys own{a, at, group, keys, n, warp, kLaneWarps};
+  attend_tiles(a, at, group, keys, keys + n * kPitch, kPitch, warp, kLaneWarps, [&] {
+    own.bring();
+    own.prepare();
+    __syncthreads();
+  });
 }
 
 /// The same where few lanes leave processors idle: with more warps, some of which prepare queries
@@ -371,17 +502,19 @@ __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attentio
   const LaneAt at(a, index);
   const auto group = static_cast<std::int32_t>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const std::int32_t n = at.lane.s.patch + at.lane.s.tokens - at.lane.s.first_slot;
+  const std::int32_t n = at.s.patch + at.s.tokens - at.s.first_slot;
   auto* const keys = reinterpret_cast<float*>(shared);
   float* const values = keys + n * kPitch;
   const int tiles = (at.queries + kTile - 1) / kTile;
   if (warp >= tiles) {
-    prepare_lane<1>(a, at, group, keys, values, n, warp - tiles, kAloneWarps - tiles);
+    const LaneKeys own{a, at, group, keys, n, warp - tiles, kAloneWarps - tiles};
+    own.bring();
+    own.prepare();
     __syncthreads();
     return;
   }
-  const Tile tile(at.lane.s, a.shape, group, warp * kTile);
-  const Queries q = at.queries_of(a, tile);
+  const Tile tile(at.s, a.queries, group, warp * kTile);
+  const Queries q(a, at.source, tile, at.queries_of(a, tile));
   __syncthreads();
   finish_tile(a, at, tile, q, keys, values, kPitch);
 }
@@ -416,10 +549,10 @@ __global__ void __launch_bounds__(32 * kWarps) attend_cache_tensor(Attention a) 
   if (index >= a.wanted->lanes) return;
   const LaneAt at(a, index);
   const auto group = static_cast<std::int32_t>(blockIdx.y);
-  const std::int64_t slot = slot_of(at.lane.s, a.shape, at.lane.variate, group);
+  const std::int64_t slot = slot_of(at.s, a.shape, at.lane.variate, group);
   const auto warp = static_cast<std::int32_t>(blockIdx.z * kWarps + threadIdx.x / 32);
   attend_tiles(a, at, group, a.keys + slot * kWidth, a.values + slot * kWidth, kWidth, warp,
-               static_cast<std::int32_t>(gridDim.z) * kWarps);
+               static_cast<std::int32_t>(gridDim.z) * kWarps, [] {});
 }
 
 }  // namespace
@@ -433,6 +566,7 @@ bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& 
                     wanted.live,
                     DeviceArrays(arrays),
                     shape,
+                    shape.heads / shape.groups,
                     HeadGains(norm),
                     tables_of(rotary),
                     qkv,
@@ -445,7 +579,7 @@ bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& 
   const auto groups = static_cast<unsigned>(shape.groups);
   const std::size_t bytes = static_cast<std::size_t>(wanted.keys) * 2 * kPitch * sizeof(float);
   if (bytes <= static_cast<std::size_t>(s.shared_bytes)) {
-    const std::int64_t queries = std::int64_t{wanted.keys} * (shape.heads / shape.groups);
+    const std::int64_t queries = std::int64_t{wanted.keys} * a.queries;
     if (lanes * groups <= 2 * static_cast<unsigned>(s.processors) &&
         queries <= kAloneTiles * kTile) {
       allow_shared_memory<attend_alone_tensor>(bytes);
@@ -457,8 +591,7 @@ bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& 
     return true;
   }
   launch(prepare_keys, dim3(ceil_div(std::int64_t{all.rows} * groups, 2 * kWarps)), block, 0, s, a);
-  const std::int64_t tiles =
-      (std::int64_t{wanted.keys} * (shape.heads / shape.groups) + kTile - 1) / kTile;
+  const std::int64_t tiles = (std::int64_t{wanted.keys} * a.queries + kTile - 1) / kTile;
   const unsigned chunks = std::min(ceil_div(tiles, kWarps), 64U);
   launch(attend_cache_tensor, dim3(lanes, groups, chunks), block, 0, s, a);
   return true;

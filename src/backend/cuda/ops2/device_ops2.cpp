@@ -57,12 +57,10 @@ void DeviceOps2::linear_silu(const Matrix& w, const ConstView& x, const View& y)
   const OperationSpan span(Operation::linear_silu);
   const ElementType type = backend_.operand_type(w);
   expected2::linear_silu(type, w, x, y);
-  if (type == ElementType::bf16) {
-    ProductArgs args = product_of(w, x, y, Epilogue::store);
-    args.silu = true;
-    product_bf16(args, stream_);
-    return;
-  }
+  ProductArgs args = product_of(w, x, y, Epilogue::store);
+  args.silu = true;
+  if (type == ElementType::bf16) return product_bf16(args, stream_);
+  if (x.rows.count <= kFewRows && few_rows_f32(args, stream_)) return;
   backend_.linear(w, x, y, Epilogue::store);
   silu2(floats(y), x.rows, w.out, stream_);
 }

@@ -18,7 +18,8 @@ TOTO_HOST_DEVICE inline std::int32_t find_block(std::int32_t count, std::int32_t
   std::int32_t low = 0;
   std::int32_t high = count;
   if (count > 2) {
-    const auto guess = static_cast<std::int32_t>(std::int64_t{at} * count / all);
+    const auto guess =
+        count == all ? at : static_cast<std::int32_t>(std::int64_t{at} * count / all);
     const bool below = guess + 1 < count && first(guess + 1) <= at;
     const bool above = first(guess) > at;
     if (!below && !above) return guess;
