@@ -284,9 +284,10 @@ __device__ void attend_tile(const Queries& q, const Tile& tile, const float* key
         }
       }
       top = highest_of_lanes<4>(top);
-      // Where none of these and those before is seen, all weights are zero.
-      const float base = top == -INFINITY ? 0.0F : -top * kLog2E;
-      const float correction = power_of_two(__fmaf_rn(highest[r], kLog2E, base));
+      // Where none of these and those before is seen, all weights are zero. The difference comes
+      // first: where `top` stays, the correction is 1, so keys that are not seen change no bit.
+      const float base = top == -INFINITY ? 0.0F : top;
+      const float correction = power_of_two((highest[r] - base) * kLog2E);
       highest[r] = top;
       float sum = 0;
 #pragma unroll
@@ -294,7 +295,7 @@ __device__ void attend_tile(const Queries& q, const Tile& tile, const float* key
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
           float& w = weight[n][2 * r + c];
-          w = power_of_two(__fmaf_rn(w, kLog2E, base));
+          w = power_of_two((w - base) * kLog2E);
           sum += w;
         }
       }
@@ -330,7 +331,7 @@ __device__ void attend_tile(const Queries& q, const Tile& tile, const float* key
   }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const float by = inverse_of(sum_of_lanes<4>(total[r]));  // of at least 1: a token sees itself
+    const float by = inverse_of(sum_of_lanes<4>(total[r]));  // of at least 1: the highest has 1
 #pragma unroll
     for (int j = 0; j < kSteps; ++j) {
       out[j][2 * r] *= by;
@@ -438,7 +439,8 @@ struct LaneKeys {
     commit_copies();
   }
 
-  /// In place; every lane works with what it has brought itself.
+  /// In place; every lane works with what it has brought itself. Where `n` is odd, half a warp has
+  /// no key at the end: what it makes of the last one is thrown away.
   __device__ void prepare() const {
     wait_copies<0>();
 #pragma unroll 1
