@@ -6,9 +6,10 @@
 //   bench_paths [--rounds N] [--dtype float32|bfloat16] [--device cpu|cuda] [--model DIR]
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 

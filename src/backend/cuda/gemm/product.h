@@ -65,7 +65,8 @@ struct ProductArgs {
   const float* gain = nullptr;  // x is to be normed first: only few rows, only kNormedWidth
   /// [rows] Of each row, what its sums are multiplied with before the bias is added: norm.cuh.
   const float* scale = nullptr;
-  bool silu = false;  // of what Epilogue::store leaves; in float32 only few rows, in bfloat16 y too
+  /// SiLU of what Epilogue::store leaves. float32: few_rows_f32() alone. bfloat16: so is y then.
+  bool silu = false;
   bool norm = false;  // x is float32 and is to be normed first (row_squares.cuh): only some rows
   float epsilon = 0;  // of that norm
 };

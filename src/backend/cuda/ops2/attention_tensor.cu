@@ -37,7 +37,7 @@ struct Attention {
   const LiveCall* wanted;
   DeviceArrays arrays;
   HeadShape shape;
-  std::int32_t queries;  // heads of a group
+  std::int32_t heads_per_group;
   HeadGains gains;
   RotaryTables rotary;
   const float* qkv;
@@ -49,7 +49,7 @@ struct Attention {
 
 /// to_tf32() for what tensor cores alone read: they do not look at the bits that it clears.
 __device__ std::uint32_t operand_of(float v) {
-  return __float_as_uint(v) + (fabsf(v) < INFINITY ? 0x1000U : 0U);
+  return __float_as_uint(v) + (fabsf(v) < INFINITY ? kHighHalf : 0U);
 }
 __device__ float4 rounded(const float4& v) {
   return {__uint_as_float(operand_of(v.x)), __uint_as_float(operand_of(v.y)),
@@ -154,7 +154,7 @@ constexpr int kOwn = 2 * kSteps;
 /// Of the head that begins at `head`.
 __device__ void load_own(float (&v)[kOwn], const float* head) {
   const auto* const from =
-      reinterpret_cast<const float4*>(head + static_cast<int>(threadIdx.x) % 4 * kSteps);
+      reinterpret_cast<const float4*>(head + static_cast<int>(threadIdx.x) % 4 * (kOwn / 2));
 #pragma unroll
   for (int i = 0; i < kOwn / 4; ++i) {
     const float4 four = from[i % 2 + i / 2 * (kWidth / 8)];
@@ -353,7 +353,7 @@ struct LaneAt {
         s(lane.s),
         source(a.all->slices[lane.slice]),
         first_row(source.row + std::int64_t{lane.variate} * source.tokens),
-        queries(s.tokens * a.queries) {}
+        queries(s.tokens * a.heads_per_group) {}
   [[nodiscard]] __device__ RawQueries queries_of(const Attention& a, const Tile& tile) const {
     return RawQueries(a, source, first_row, tile);
   }
@@ -393,21 +393,21 @@ __device__ void attend_tiles(const Attention& a, const LaneAt& at, std::int32_t 
                              const float* keys, const float* values, std::int32_t pitch,
                              std::int32_t warp, std::int32_t warps, const Prepare& prepare) {
   std::int32_t first = warp * kTile;
-  Tile tile(at.s, a.queries, group, first);
+  Tile tile(at.s, a.heads_per_group, group, first);
   RawQueries raw = at.queries_of(a, tile);
   prepare();
   while (first < at.queries) {
     finish_tile(a, at, tile, Queries(a, at.source, tile, raw), keys, values, pitch);
     first += warps * kTile;
     if (first >= at.queries) break;
-    tile = Tile(at.s, a.queries, group, first);
+    tile = Tile(at.s, a.heads_per_group, group, first);
     raw = at.queries_of(a, tile);
   }
 }
 
-/// Keys, then values of a lane and head group in shared memory, [n][kPitch] each, and the part in
-/// them of one of `warps` warps, number `warp`: a half of it has a key at a time, sixteen lanes
-/// four channels each.
+/// Keys, then values of a lane and head group in shared memory, [n][kPitch] each. `warps` warps
+/// prepare them; this one is number `warp`. Half a warp has a key at a time, a lane four channels.
+/// Loops are not unrolled, for code comes slowly where it is not near.
 struct LaneKeys {
   const Attention& a;
   const LaneAt& at;
@@ -495,7 +495,7 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
 }
 
 /// The same where few lanes leave processors idle: with more warps, some of which prepare queries
-/// while the others prepare keys. Nothing is unrolled, for code comes slowly where it is not near.
+/// while the others prepare keys.
 __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attention a) {
   extern __shared__ float4 shared[];
   begin_kernel();
@@ -515,7 +515,7 @@ __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attentio
     __syncthreads();
     return;
   }
-  const Tile tile(at.s, a.queries, group, warp * kTile);
+  const Tile tile(at.s, a.heads_per_group, group, warp * kTile);
   const Queries q(a, at.source, tile, at.queries_of(a, tile));
   __syncthreads();
   finish_tile(a, at, tile, q, keys, values, kPitch);
@@ -553,6 +553,7 @@ __global__ void __launch_bounds__(32 * kWarps) attend_cache_tensor(Attention a) 
   const auto group = static_cast<std::int32_t>(blockIdx.y);
   const std::int64_t slot = slot_of(at.s, a.shape, at.lane.variate, group);
   const auto warp = static_cast<std::int32_t>(blockIdx.z * kWarps + threadIdx.x / 32);
+  if (warp * kTile >= at.queries) return;
   attend_tiles(a, at, group, a.keys + slot * kWidth, a.values + slot * kWidth, kWidth, warp,
                static_cast<std::int32_t>(gridDim.z) * kWarps, [] {});
 }
@@ -581,7 +582,7 @@ bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& 
   const auto groups = static_cast<unsigned>(shape.groups);
   const std::size_t bytes = static_cast<std::size_t>(wanted.keys) * 2 * kPitch * sizeof(float);
   if (bytes <= static_cast<std::size_t>(s.shared_bytes)) {
-    const std::int64_t queries = std::int64_t{wanted.keys} * a.queries;
+    const std::int64_t queries = std::int64_t{wanted.keys} * a.heads_per_group;
     if (lanes * groups <= 2 * static_cast<unsigned>(s.processors) &&
         queries <= kAloneTiles * kTile) {
       allow_shared_memory<attend_alone_tensor>(bytes);
@@ -593,7 +594,7 @@ bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& 
     return true;
   }
   launch(prepare_keys, dim3(ceil_div(std::int64_t{all.rows} * groups, 2 * kWarps)), block, 0, s, a);
-  const std::int64_t tiles = (std::int64_t{wanted.keys} * a.queries + kTile - 1) / kTile;
+  const std::int64_t tiles = (std::int64_t{wanted.keys} * a.heads_per_group + kTile - 1) / kTile;
   const unsigned chunks = std::min(ceil_div(tiles, kWarps), 64U);
   launch(attend_cache_tensor, dim3(lanes, groups, chunks), block, 0, s, a);
   return true;

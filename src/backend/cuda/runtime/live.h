@@ -11,7 +11,7 @@
 namespace toto::cuda {
 
 /// The block in whose range `at` lies, of `all` in all: the last one whose first(block) <= at.
-/// Where series are alike it is found at once.
+/// Where series are alike it is found at once, and without a division where each has one.
 template <typename First>
 TOTO_HOST_DEVICE inline std::int32_t find_block(std::int32_t count, std::int32_t at,
                                                 std::int32_t all, const First& first) {
