@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in float32 with up to eight rows: the weights are streamed once. Each warp has some
-// slices of k (product.h) of a few outputs: it asks for all its weights at once, before it even
-// knows that the inputs are there, and forms one sum for each (row, output). The sums of the slices
-// are then added in order. Where operands are split or rounded (split.cuh), a slice here is three
-// of those.
+// Products in float32 with up to 24 rows: a thread block has eight of them, and those of the same
+// outputs read the weights from the cache. Each warp has some slices of k (product.h) of a few
+// outputs: it asks for all its weights at once, before it even knows that the inputs are there, and
+// forms one sum for each (row, output). The sums of the slices are then added in order. Where
+// operands are split or rounded (split.cuh), a slice here is three of those.
 #include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/gemm/split.cuh"
@@ -83,12 +83,12 @@ __device__ void sum_splits(const float* xs, const float* ws, float* part) {
   }
 }
 
-/// A block has 8 * CW outputs.
+/// Thread blocks: eight rows each, by 8 * CW outputs each.
 template <int CW, Operands O>
 __global__ void __launch_bounds__(32 * kMaxWarps)
     few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
             Rows count, std::int32_t out, std::int32_t in, std::int32_t pitch, Epilogue epilogue,
-            bool activated, int slices, const float* __restrict__ gain) {
+            bool activated, int slices, const float* __restrict__ gain, const float* scale) {
   constexpr int kOutputs = 8 * CW;
   constexpr int kQuads = kSlice / 4;
   constexpr int kParts = parts_of(O);  // sums of a slice
@@ -100,7 +100,9 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warps = static_cast<int>(blockDim.x) / 32;
-  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) * kOutputs;
+  const std::int32_t row0 = static_cast<std::int32_t>(blockIdx.x) * kFewRows;
+  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.y) * kOutputs;
+  x += std::int64_t{row0} * in;
 
   for (int s = warp; s < slices; s += warps) {
     for (int i = lane; i < kOutputs * kQuads; i += 32) {
@@ -114,14 +116,14 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   commit_copies();
   constexpr int kFours = kNormedWidth / 128;
   float4 gains[kFours];
-  __shared__ float inverse[kFewRows];  // of the roots of rows that are to be normed
+  __shared__ float inverse[kFewRows];  // what sums of rows that are normed are multiplied with
   __shared__ float biases[kOutputs];
   if (gain != nullptr) load_part(gains, gain);
   for (int o = static_cast<int>(threadIdx.x); o < kOutputs; o += static_cast<int>(blockDim.x)) {
     biases[o] = bias != nullptr && out0 + o < out ? bias[out0 + o] : 0;
   }
   // Rows that nobody can ask for are zero; others are read without waiting for how many there are.
-  const std::int32_t most = min(count.count, kFewRows);
+  const std::int32_t most = min(count.count - row0, kFewRows);
   for (int s = warp; s < slices; s += warps) {
     for (int i = most * kQuads + lane; i < kFewRows * kQuads; i += 32) {
       const float4 zero{0, 0, 0, 0};
@@ -129,7 +131,10 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     }
   }
   begin_kernel();
-  const std::int32_t rows = live_rows(count);
+  const std::int32_t rows = live_rows(count) - row0;
+  if (scale != nullptr && threadIdx.x < static_cast<unsigned>(most)) {
+    inverse[threadIdx.x] = scale[row0 + static_cast<int>(threadIdx.x)];
+  }
   for (int row = warp; gain != nullptr && row < most; row += warps) {
     float4 v[kFours];
     load_part(v, x + std::int64_t{row} * in);
@@ -168,11 +173,12 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   __syncthreads();
 
   const int parts = O == Operands::whole ? slices : (in + kSplitSlice - 1) / kSplitSlice;
+  const bool normed = gain != nullptr || scale != nullptr;
   const auto total = [&](int r, int o) {
     float sum = 0;
 #pragma unroll 8
     for (int s = 0; s < parts; ++s) sum += part[(s * kFewRows + r) * kOutputs + o];
-    return __fmaf_rn(sum, gain == nullptr ? 1.0F : inverse[r], biases[o]);
+    return __fmaf_rn(sum, normed ? inverse[r] : 1.0F, biases[o]);
   };
   const bool gated = epilogue == Epilogue::gated;
   const int width = gated ? kOutputs / 2 : kOutputs;
@@ -183,7 +189,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     const int o = i % width;
     const std::int32_t column_at = out0 / (gated ? 2 : 1) + o;
     if (r >= rows || column_at >= columns) continue;
-    float* const to = y + std::int64_t{r} * columns + column_at;
+    float* const to = y + std::int64_t{row0 + r} * columns + column_at;
     if (gated) {
       *to = silu(total(r, 2 * o)) * total(r, 2 * o + 1);
     } else {
@@ -203,10 +209,10 @@ bool run(const ProductArgs& a, const Stream& s) {
   if (bytes + fixed > static_cast<std::size_t>(s.shared_bytes)) return false;
   allow_shared_memory<few_f32<CW, O>>(bytes);
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
-  launch(few_f32<CW, O>, dim3(ceil_div(a.out, 8 * CW)), dim3(static_cast<unsigned>(32 * warps)),
-         bytes, s, static_cast<const float*>(a.w), a.bias, static_cast<const float*>(a.x),
-         static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch, a.epilogue, a.silu, slices,
-         a.gain);
+  launch(few_f32<CW, O>, dim3(ceil_div(a.rows.count, kFewRows), ceil_div(a.out, 8 * CW)),
+         dim3(static_cast<unsigned>(32 * warps)), bytes, s, static_cast<const float*>(a.w), a.bias,
+         static_cast<const float*>(a.x), static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch,
+         a.epilogue, a.silu, slices, a.gain, a.scale);
   return true;
 }
 
@@ -219,7 +225,7 @@ bool choose(const ProductArgs& a, const Stream& s) {
 }  // namespace
 
 bool few_rows_f32(const ProductArgs& a, const Stream& s) {
-  if (a.in % 4 != 0 || a.scale != nullptr) return false;
+  if (a.in % 4 != 0 || a.rows.count > kSomeRowsF32) return false;
   switch (a.operands) {
     case Operands::whole:
       return choose<Operands::whole>(a, s);

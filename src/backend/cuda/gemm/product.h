@@ -42,8 +42,9 @@ inline constexpr int kPitchBf16 = 64;
 /// What is added to the bits of weights that are split or rounded: half of the last bit of the high
 /// part.
 inline constexpr std::uint32_t kHighHalf = 0x1000U;
-inline constexpr int kFewRows = 8;    // up to here the weights are streamed
-inline constexpr int kSomeRows = 32;  // in bfloat16 up to here
+inline constexpr int kFewRows = 8;       // of a thread block where weights are streamed
+inline constexpr int kSomeRows = 32;     // up to here they are, in bfloat16
+inline constexpr int kSomeRowsF32 = 24;  // and in float32
 
 /// How Hopper multiplies matrices of this type, whatever the number of rows.
 constexpr Operands operands_of(CudaWeights type) {

@@ -220,7 +220,7 @@ void choose(const ProductArgs& a, const Stream& s) {
 }  // namespace
 
 void product_f32(const ProductArgs& a, const Stream& s) {
-  if (a.rows.count <= kFewRows && few_rows_f32(a, s)) return;
+  if (few_rows_f32(a, s)) return;
   if (many_rows_f32(a, s)) return;
   with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });
 }

@@ -60,7 +60,7 @@ void DeviceOps2::linear_silu(const Matrix& w, const ConstView& x, const View& y)
   ProductArgs args = product_of(w, x, y, Epilogue::store);
   args.silu = true;
   if (type == ElementType::bf16) return product_bf16(args, stream_);
-  if (x.rows.count <= kFewRows && few_rows_f32(args, stream_)) return;
+  if (few_rows_f32(args, stream_)) return;
   backend_.linear(w, x, y, Epilogue::store);
   silu2(floats(y), x.rows, w.out, stream_);
 }
