@@ -19,11 +19,34 @@ constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
 constexpr int kSide = 8;  // threads of a mixture
 constexpr int kMixtures = kThreads / kSide;
-constexpr std::int64_t kManyBlocks = 8192;  // that keep the device busy
+constexpr std::int64_t kManyBlocks = 2048;  // that keep the device busy
+
+/// The terms of what the threads of a block have ready, and what they are made with: in shared
+/// memory, so that more threads have room in registers.
+template <int kOwn>
+struct Memory {
+  float terms[kOwn > 0 ? kOwn : 1][drawn::kTerms][kThreads];
+  float weights[drawn::kWeights];
+
+  __device__ void begin() {
+    const auto i = static_cast<int>(threadIdx.x);
+    if (i < drawn::kWeights) weights[i] = drawn::alternating_weight(i);
+    __syncthreads();
+  }
+};
+
+/// So many thread blocks of a processor have room for their terms, and are to have registers.
+template <int kOwn>
+constexpr int kBlocks = kOwn > 3 ? 4 : 6;
 
 /// Neighbouring lanes of a warp; all groups of a warp do everything at the same time.
+template <int kOwn>
 struct Side {
   static constexpr int kThreads = kSide;
+  Memory<kOwn>* memory;
+
+  __device__ float& term(int i, int k) const { return memory->terms[i][k][threadIdx.x]; }
+  [[nodiscard]] __device__ const float* weights() const { return memory->weights; }
   static __device__ int thread() { return static_cast<int>(threadIdx.x) % kSide; }
   static __device__ float sum(float v) { return sum_of_lanes<kSide>(v); }
   static __device__ float highest(float v) { return highest_of_lanes<kSide>(v); }
@@ -45,6 +68,8 @@ void with_own(std::int32_t components, const Run& run) {
 template <int kOwn>
 __global__ void __launch_bounds__(kThreads)
     score_steps(const LiveBatch* live, PatchShape shape, Forecasts f, double* scores) {
+  __shared__ Memory<kOwn> memory;
+  memory.begin();
   begin_kernel();
   const std::int32_t patch = shape.patch;
   const std::int64_t cell =
@@ -59,11 +84,11 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (__any_sync(~0U, there) == 0) return;
   const std::int64_t at = there ? cell : 0;
-  const drawn::Mixture<Side, kOwn> mixture({}, f.params + at * 4 * shape.components,
-                                           shape.components);
+  const drawn::Mixture<Side<kOwn>, kOwn> mixture({&memory}, f.params + at * 4 * shape.components,
+                                                 shape.components);
   const float x = there ? (f.x[at + patch] - f.loc[at]) / f.scale[at] : 0;
   const drawn::Tails tails = mixture.tails(x);
-  if (!there || Side::thread() != 0) return;
+  if (!there || Side<kOwn>::thread() != 0) return;
   const double z = normal_score(static_cast<double>(tails.lower), static_cast<double>(tails.upper));
   const bool seen = f.mask[at + patch] != 0;
   scores[at] = !seen                   ? NAN
@@ -125,45 +150,90 @@ __global__ void __launch_bounds__(kThreads) chains(const LiveBatch* live, const 
   }
 }
 
-/// Scores become values, in place. `shared`: a thread block for some trajectories of each step of
-/// its lanes. Otherwise a group of threads for each step of each lane.
+/// Scores become values, in place: a group of threads for each step of each lane.
 template <int kOwn>
-__global__ void __launch_bounds__(kThreads)
-    draws(const LiveBatch* live, const LiveBatch* shared, PatchShape shape, Mixtures m, float* y) {
+__global__ void __launch_bounds__(kThreads, kBlocks<kOwn>)
+    draws(const LiveBatch* live, PatchShape shape, Mixtures m, float* y) {
+  __shared__ Memory<kOwn> memory;
+  memory.begin();
   begin_kernel();
-  const auto group = static_cast<std::int32_t>(threadIdx.x) / kSide;
-  const std::int64_t cells =
-      std::int64_t{shared == nullptr ? live->lanes : shared->lanes} * shape.steps;
-  std::int64_t cell = blockIdx.x;
-  if (shared == nullptr) cell = cell * kMixtures + group;
+  const std::int64_t cells = std::int64_t{live->lanes} * shape.steps;
+  std::int64_t cell =
+      std::int64_t{blockIdx.x} * kMixtures + static_cast<std::int32_t>(threadIdx.x) / kSide;
   const bool there = cell < cells;
   if (__any_sync(~0U, there) == 0) return;
   if (!there) cell = cells - 1;
+  const std::int64_t at = cell / shape.steps * shape.patch + cell % shape.steps;
+  const drawn::Mixture<Side<kOwn>, kOwn> mixture({&memory}, m.params + cell * 4 * shape.components,
+                                                 shape.components);
+  const float value = mixture.at_score(y[at]);
+  if (there && Side<kOwn>::thread() == 0) y[at] = paths::tame(value * m.scale[at] + m.loc[at]);
+}
+
+/// Quantiles of a mixture at kMixtures scores. Those of other scores are about cubic between them,
+/// so that a search which begins there mostly ends at once.
+class Anchors {
+ public:
+  /// By all threads of a block, whose groups find one each.
+  template <typename Of>
+  __device__ void find(const Of& mixture) {
+    const int group = static_cast<int>(threadIdx.x) / kSide;
+    values_[group] = mixture.at_score(kFirst + kApart * static_cast<float>(group));
+    __syncthreads();
+  }
+  /// About where the quantile of Phi(z) is.
+  template <typename Of>
+  [[nodiscard]] __device__ float guess(const Of& mixture, float z) const {
+    const float place = (z - kFirst) * (1 / kApart);
+    if (!(place >= 0 && place <= kMixtures - 1)) return mixture.guess(z);
+    const int i = min(max(static_cast<int>(place), 1), kMixtures - 3);
+    const float t = place - static_cast<float>(i);
+    // Lagrange's polynomial through the neighbours at -1, 0, 1 and 2.
+    const float outer = t * (t - 1) * (1.0F / 6), inner = (t + 1) * (t - 2) * 0.5F;
+    return outer * ((t + 1) * values_[i + 2] - (t - 2) * values_[i - 1]) +
+           inner * ((t - 1) * values_[i] - t * values_[i + 1]);
+  }
+
+ private:
+  static constexpr float kFirst = -3, kApart = 0.4F;
+  float values_[kMixtures];
+};
+
+/// The same where trajectories have a context in common: a thread block for a step of a lane of
+/// `shared` and some of its trajectories.
+template <int kOwn>
+__global__ void __launch_bounds__(kThreads, kBlocks<kOwn>)
+    shared_draws(const LiveBatch* live, const LiveBatch* shared, PatchShape shape, Mixtures m,
+                 float* y) {
+  __shared__ Memory<kOwn> memory;
+  __shared__ Anchors anchors;
+  memory.begin();
+  begin_kernel();
+  const std::int64_t cell = blockIdx.x;
+  if (cell >= std::int64_t{shared->lanes} * shape.steps) return;
   const auto from = static_cast<std::int32_t>(cell / shape.steps);
   const auto step = static_cast<std::int32_t>(cell % shape.steps);
   const std::int64_t at = std::int64_t{from} * shape.patch + step;
   const float loc = m.loc[at];
   const float scale = m.scale[at];
-  const drawn::Mixture<Side, kOwn> mixture({}, m.params + cell * 4 * shape.components,
-                                           shape.components);
-  const auto draw = [&](float* to, bool wanted) {
-    const float value = mixture.at_score(wanted ? *to : 0);
-    if (wanted && Side::thread() == 0) *to = paths::tame(value * scale + loc);
-  };
-  if (shared == nullptr) {
-    draw(y + at, there);
-    return;
-  }
   const std::int32_t i = block_of_lane(*shared, from);
   const Block& b = live->blocks[i];
+  const auto first = static_cast<std::int32_t>(blockIdx.y) * kMixtures;
+  if (first >= b.trajectories) return;
+  const drawn::Mixture<Side<kOwn>, kOwn> mixture({&memory}, m.params + cell * 4 * shape.components,
+                                                 shape.components);
+  anchors.find(mixture);
   float* const own =
       y + (std::int64_t{b.lane} + from - shared->blocks[i].lane) * shape.patch + step;
   const std::int64_t each = std::int64_t{b.variates} * shape.patch;  // to the next trajectory
-  const auto parts = static_cast<std::int32_t>(gridDim.y);
-  for (std::int32_t n = static_cast<std::int32_t>(blockIdx.y) * kMixtures; n < b.trajectories;
-       n += parts * kMixtures) {
+  const auto group = static_cast<std::int32_t>(threadIdx.x) / kSide;
+  const auto stride = static_cast<std::int32_t>(gridDim.y) * kMixtures;
+  for (std::int32_t n = first; n < b.trajectories; n += stride) {
     const bool wanted = n + group < b.trajectories;
-    draw(own + (wanted ? n + group : 0) * each, wanted);
+    float* const to = own + (wanted ? n + group : 0) * each;
+    const float z = wanted ? *to : 0;
+    const float value = mixture.at_score(z, anchors.guess(mixture, z));
+    if (wanted && Side<kOwn>::thread() == 0) *to = paths::tame(value * scale + loc);
   }
 }
 
@@ -185,16 +255,21 @@ void draw_paths(const Batch& batch, const Batch* shared, const Batch& source,
                 const Stream& s) {
   launch(chains, dim3(ceil_div(batch.lanes, kWarps)), dim3(kThreads), 0, s, batch.live, source.live,
          shape, rho, y);
-  dim3 grid(ceil_div(std::int64_t{batch.lanes} * shape.steps, kMixtures));
-  if (shared != nullptr) {  // parts of the trajectories, where steps alone are too few
-    const std::int64_t cells = std::max<std::int64_t>(std::int64_t{shared->lanes} * shape.steps, 1);
-    const std::int64_t each = ceil_div(batch.lanes, std::int64_t{shared->lanes} * kMixtures);
-    const std::int64_t parts = std::clamp<std::int64_t>(kManyBlocks / cells, 1, each);
-    grid = dim3(static_cast<unsigned>(cells), static_cast<unsigned>(parts));
+  if (shared == nullptr) {
+    const dim3 grid(ceil_div(std::int64_t{batch.lanes} * shape.steps, kMixtures));
+    with_own(shape.components, [&](auto own) {
+      launch(draws<decltype(own)::value>, grid, dim3(kThreads), 0, s, batch.live, shape, m, y);
+    });
+    return;
   }
+  // Parts of the trajectories where steps alone are too few.
+  const std::int64_t cells = std::max<std::int64_t>(std::int64_t{shared->lanes} * shape.steps, 1);
+  const std::int64_t most = ceil_div(batch.lanes, std::int64_t{shared->lanes} * kMixtures);
+  const std::int64_t parts = std::clamp<std::int64_t>(kManyBlocks / cells, 1, most);
+  const dim3 grid(static_cast<unsigned>(cells), static_cast<unsigned>(parts));
   with_own(shape.components, [&](auto own) {
-    launch(draws<decltype(own)::value>, grid, dim3(kThreads), 0, s, batch.live,
-           shared == nullptr ? nullptr : shared->live, shape, m, y);
+    launch(shared_draws<decltype(own)::value>, grid, dim3(kThreads), 0, s, batch.live, shared->live,
+           shape, m, y);
   });
 }
 

@@ -43,7 +43,9 @@ __global__ void __launch_bounds__(kScoreThreads)
   const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens;
   const std::int64_t first = (first_patch_of(s, lane.variate) + s.patch + 1) * a.patch;
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
-  double* const own = scores + row * a.patch;
+  // Scores of a lane, in shared memory where there is one for each thread.
+  __shared__ double near[kScoreThreads];
+  double* const own = tokens * a.patch <= kScoreThreads ? near : scores + row * a.patch;
   float* const to = rho + (std::int64_t{s.lane} + lane.variate) * a.patch;
   for (std::int32_t cell = thread; cell < tokens * a.patch; cell += kScoreThreads) {
     double knots[kQuantiles];

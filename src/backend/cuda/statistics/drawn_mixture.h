@@ -19,21 +19,44 @@
 
 namespace toto::cuda::drawn {
 
-// Functions of a device are within a few units of the last place.
+// Functions of a device are within a few units of the last place; results and divisors below the
+// least normal float are zero.
 #ifdef __CUDA_ARCH__
 __device__ inline float fma_of(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-__device__ inline float quotient(float a, float b) { return __fdividef(a, b); }
-__device__ inline float exp_of(float x) { return __expf(x); }
+__device__ inline float quotient(float a, float b) {
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(b));
+  return a * inverse;
+}
+__device__ inline float exp_of(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.442695041F));
+  return y;
+}
 __device__ inline float root(float v) {
   float r;
-  asm("sqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(v));
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
   return r;
+}
+/// log(1 + r), r >= 0: where r is small by the series of the inverse hyperbolic tangent.
+__device__ inline float log1p_of(float r) {
+  constexpr float kSmall = 0.42F;
+  const float s = quotient(r, 2 + r);
+  const float s2 = s * s;
+  float sum = fma_of(2.0F / 9, s2, 2.0F / 7);
+  sum = fma_of(sum, s2, 2.0F / 5);
+  sum = fma_of(sum, s2, 2.0F / 3);
+  sum = fma_of(sum, s2, 2.0F);
+  float binary;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(binary) : "f"(1 + r));
+  return r < kSmall ? s * sum : binary * 0.693147181F;
 }
 #else
 inline float fma_of(float a, float b, float c) { return std::fma(a, b, c); }
 inline float quotient(float a, float b) { return a / b; }
 inline float exp_of(float x) { return std::exp(x); }
 inline float root(float v) { return std::sqrt(v); }
+inline float log1p_of(float r) { return std::log1p(r); }
 #endif
 
 TOTO_HOST_DEVICE inline float smaller(float a, float b) { return b < a ? b : a; }
@@ -47,16 +70,26 @@ inline constexpr float kMaxT = 1e18F;   // its square is finite
 inline constexpr float kLeastTail = 1e-37F;
 inline constexpr int kSeries = 14;  // terms of F
 inline constexpr int kNormal = 7;   // terms of R
+inline constexpr int kTerms = kSeries + kNormal;
+/// What the terms of F are weighed with from where they alternate, number kSeries of these: Cohen,
+/// Rodriguez Villegas and Zagier for nine terms. Those before have 1. i < kWeights.
+inline constexpr int kWeights = 2 * kSeries - 1;
+TOTO_HOST_DEVICE inline float alternating_weight(int i) {
+  static constexpr float kWeight[kSeries] = {
+      1.0F,        0.99999974F, 0.99995800F, 0.99884486F, 0.98741658F, 0.92864256F, 0.75885098F,
+      0.47071980F, 0.18575490F, 0.03377362F, 0.0F,        0.0F,        0.0F,        0.0F};
+  return kWeight[i < kSeries ? 0 : i - kSeries + 1];
+}
 
 /// The normal's tail over its density.
 TOTO_HOST_DEVICE inline float normal_over_density(float x) {
-  constexpr float kTerms[] = {
+  constexpr float kEach[] = {
       1.979738421e-05F,  1.192242078e-01F, 1.242633040e-01F,  8.302565684e-02F, 1.783417160e-01F,
       -1.470225532e-01F, 3.178879600e-01F, -2.392784387e-01F, 6.949567429e-02F, -5.957310575e-03F};
   const float s = quotient(1, fma_of(0.3F, x, 1));
-  float sum = kTerms[9];
+  float sum = kEach[9];
   TOTO_UNROLL
-  for (int k = 8; k >= 0; --k) sum = fma_of(sum, s, kTerms[k]);
+  for (int k = 8; k >= 0; --k) sum = fma_of(sum, s, kEach[k]);
   return sum;
 }
 
@@ -72,7 +105,7 @@ TOTO_HOST_DEVICE inline float middle_of_floats(float a, float b) {
                                          : middle);
 }
 
-/// One component, ready.
+/// One component, ready but for its terms, which lie elsewhere: first those of F, then those of R.
 struct Part {
   float loc, inverse;   // of the scale
   float weight;         // 0: there is none, and it adds nothing
@@ -80,55 +113,55 @@ struct Part {
   float density;        // weight / scale times pdf(0)
   float far_tail;       // weight times pdf(0)/sqrt(df)
   float near_tail;      // pdf(0)/df
-  float f[kSeries], r[kNormal];
 };
 
 /// Coefficients of F in e^2: products of (m - j) / (m + j), m = df/2; where they alternate, with
-/// the weights of Cohen, Rodriguez Villegas and Zagier for nine terms. Returns their sum.
-TOTO_HOST_DEVICE inline float series(float df, float (&c)[kSeries]) {
-  constexpr int kWeights = 11;
-  static constexpr float kWeight[kWeights] = {1.0F,        0.99999974F, 0.99995800F, 0.99884486F,
-                                              0.98741658F, 0.92864256F, 0.75885098F, 0.47071980F,
-                                              0.18575490F, 0.03377362F, 0.0F};
+/// weights[i] = alternating_weight(i). Calls put(k, coefficient). Returns their sum.
+template <typename Put>
+TOTO_HOST_DEVICE inline float series(float df, const float* weights, const Put& put) {
   const float m = df * 0.5F;
-  const auto positive = static_cast<int>(smaller(std::ceil(m), 100));
+  const int positive = df >= kLargeDf ? kSeries : static_cast<int>(std::ceil(m));
+  const float* const own = weights + kSeries - positive;
   float b = 1, sum = 0;
   TOTO_UNROLL
   for (int k = 0; k < kSeries; ++k) {
     const auto j = static_cast<float>(k);
     if (k > 0) b *= quotient(m - j, m + j);
-    const int i = k + 1 - positive;
-    c[k] = b * (df >= kLargeDf || i < 0 ? 1.0F : kWeight[i < kWeights ? i : kWeights - 1]);
-    sum += c[k];
+    const float c = b * own[k];
+    put(k, c);
+    sum += c;
   }
   return sum;
 }
 
-/// Coefficients of R in v/df. Returns what pdf(0) is 1/sqrt(2 pi) over.
-TOTO_HOST_DEVICE inline float normal_terms(float a, float (&c)[kNormal]) {
-  constexpr float kTerms[kNormal] = {0.25F,         0.010416667F,  -0.0026041667F, -9.765625e-5F,
-                                     5.1540799e-5F, 1.2756025e-6F, -1.1100971e-6F};
+/// Coefficients of R in v/df. Calls put(k, coefficient). Returns what pdf(0) is 1/sqrt(2 pi) over.
+template <typename Put>
+TOTO_HOST_DEVICE inline float normal_terms(float a, const Put& put) {
+  constexpr float kEach[kNormal] = {0.25F,         0.010416667F,  -0.0026041667F, -9.765625e-5F,
+                                    5.1540799e-5F, 1.2756025e-6F, -1.1100971e-6F};
   float next = 0;
   TOTO_UNROLL
   for (int k = kNormal - 1; k >= 0; --k) {
-    next = fma_of(static_cast<float>(2 * k + 3), next * a, kTerms[k]);
-    c[k] = next;
+    next = fma_of(static_cast<float>(2 * k + 3), next * a, kEach[k]);
+    put(k, next);
   }
   return fma_of(next, a, 1);
 }
 
-/// weight: of all weights; 0: the other parameters do not matter.
-TOTO_HOST_DEVICE inline Part part_of(float df, float loc, float scale, float weight) {
+/// weight: of all weights; 0: the other parameters do not matter. Calls put(k, term).
+template <typename Put>
+TOTO_HOST_DEVICE inline Part part_of(float df, float loc, float scale, float weight,
+                                     const float* weights, const Put& put) {
   Part p;
   const bool there = weight > 0 && df >= 2;
   p.loc = there ? loc : 0;
-  p.inverse = there ? smaller(1 / scale, 1e30F) : 0;
+  p.inverse = there ? smaller(quotient(1, scale), 1e30F) : 0;
   p.weight = there ? weight : 0;
   p.df = there ? smaller(df, kMaxDf) : 4;
   p.a = quotient(1, p.df);
   p.root_a = root(p.a);
-  const float sum = series(p.df, p.f);
-  const float spread = normal_terms(p.a, p.r);
+  const float sum = series(p.df, weights, put);
+  const float spread = normal_terms(p.a, [&](int k, float v) { put(kSeries + k, v); });
   const float root_df = root(p.df);
   const float pdf0 =
       p.df >= kLargeDf ? quotient(0.39894228F, spread) : quotient(0.25F * root_df, sum);
@@ -146,27 +179,27 @@ struct Sums {
   float nearest = 0;  // the inverse square of how far a Taylor series is good
 };
 
-/// Adds one component at x; `Derivatives` of its density too.
-template <bool Derivatives>
-TOTO_HOST_DEVICE inline void add(const Part& p, float x, Sums& s) {
+/// Adds one component at x; `Derivatives` of its density too. term(k): of its terms.
+template <bool Derivatives, typename Terms>
+TOTO_HOST_DEVICE inline void add(const Part& p, const Terms& term, float x, Sums& s) {
   const float t = smaller(larger((x - p.loc) * p.inverse, -kMaxT), kMaxT);
   const float along = std::fabs(t) * p.root_a;
   const float r = along * along;
-  const float u2 = std::log1p(r);
+  const float u2 = log1p_of(r);
   const float v = u2 * p.df;
   const float fall = exp_of(v * -0.5F);
   const float one_r = r + 1;
   const float g = root(one_r);
   const float e = quotient(1, g + along);
   const float e2 = e * e;
-  float sum = p.f[kSeries - 1];
+  float sum = term(kSeries - 1);
   TOTO_UNROLL
-  for (int k = kSeries - 2; k >= 0; --k) sum = fma_of(sum, e2, p.f[k]);
+  for (int k = kSeries - 2; k >= 0; --k) sum = fma_of(sum, e2, term(k));
   float tail = p.far_tail * (1 + e2) * sum;
   if (p.df >= kLargeDf && r <= kFar) {
-    float more = p.r[kNormal - 1];
+    float more = term(kTerms - 1);
     TOTO_UNROLL
-    for (int k = kNormal - 2; k >= 0; --k) more = fma_of(more, u2, p.r[k]);
+    for (int k = kTerms - 2; k >= kSeries; --k) more = fma_of(more, u2, term(k));
     const float tau = root(v);
     tail = p.weight * fma_of(p.near_tail * tau, more, normal_over_density(tau));
   }
@@ -235,8 +268,9 @@ TOTO_HOST_DEVICE inline Step step_from(const Sums& s, float miss) {
 }
 
 /// Group: the threads of a mixture, of which component k belongs to number k % kThreads. All of
-/// them call each function, and all get the same bits. kOwn: components of a thread, at most; 0:
-/// any number, made ready whenever they are needed.
+/// them call each function, and all get the same bits. group.term(i, k) is where term k of the
+/// thread's component i lies, group.weights() what they are made with. kOwn: components of a
+/// thread, at most; 0: any number, made ready whenever they are needed, in the place of one.
 template <typename Group, int kOwn>
 class Mixture {
  public:
@@ -258,13 +292,13 @@ class Mixture {
     valid_ = group_.sum(good ? 0.0F : 1.0F) == 0;
     if constexpr (kOwn > 0) {
       TOTO_UNROLL
-      for (int i = 0; i < kOwn; ++i) own_[i] = made(group_.thread() + i * Group::kThreads);
+      for (int i = 0; i < kOwn; ++i) own_[i] = made(i);
     }
     float centre = 0;
-    each([&](const Part& p) { centre = fma_of(p.weight, p.loc, centre); });
+    each([&](const Part& p, int) { centre = fma_of(p.weight, p.loc, centre); });
     centre_ = group_.sum(centre);
     float variance = 0;
-    each([&](const Part& p) {
+    each([&](const Part& p, int) {
       const float off = p.loc - centre_;
       const float df = larger(p.df, 3);
       const float scale = quotient(1, p.weight > 0 ? p.inverse : 1);
@@ -280,8 +314,17 @@ class Mixture {
     return valid_ ? Tails{s.lower, s.upper} : Tails{NAN, NAN};
   }
 
-  /// x with cdf(x) = Phi(score), NaN for parameters that are not valid.
+  /// About where the quantile of Phi(score) is.
+  [[nodiscard]] TOTO_HOST_DEVICE float guess(float score) const {
+    return fma_of(spread_, score, centre_);
+  }
+
+  /// x with cdf(x) = Phi(score), NaN for parameters that are not valid. The search begins at
+  /// `from`.
   [[nodiscard]] TOTO_HOST_DEVICE float at_score(float score) const {
+    return at_score(score, guess(score));
+  }
+  [[nodiscard]] TOTO_HOST_DEVICE float at_score(float score, float from) const {
     constexpr float kMaxScore = 8.3F;
     constexpr float kRest = 2e-7F;
     constexpr int kMaxSteps = 160;
@@ -290,7 +333,7 @@ class Mixture {
     const float tail = std::exp(-0.5F * (z * z)) * normal_over_density(std::fabs(z));
     const float odds = below ? quotient(tail, 1 - tail) : quotient(1 - tail, tail);
     Bracket b = bracket(tail, below);
-    float x = smaller(larger(fma_of(spread_, z, centre_), b.low), b.high);
+    float x = smaller(larger(from, b.low), b.high);
     float answer = x;
     bool done = !valid_ || std::isnan(score);
     float last = kInf;
@@ -330,30 +373,35 @@ class Mixture {
     float low, high;
   };
 
-  [[nodiscard]] TOTO_HOST_DEVICE float weight_of(std::int32_t k) const {
-    const float share = params_[3 * components_ + k];
-    return share > kLeastShare * total_ ? share / total_ : 0;
-  }
-  [[nodiscard]] TOTO_HOST_DEVICE Part made(std::int32_t k) const {
+  /// The thread's component i.
+  [[nodiscard]] TOTO_HOST_DEVICE Part made(int i) const {
+    const std::int32_t k = group_.thread() + i * Group::kThreads;
     const bool there = k < components_;
     const float* const at = params_ + (there ? k : 0);
-    return part_of(at[0], at[components_], at[2 * components_], there ? weight_of(k) : 0);
+    const float share = there ? at[3 * components_] : 0;
+    const float weight = share > kLeastShare * total_ ? quotient(share, total_) : 0;
+    const int place = kOwn > 0 ? i : 0;
+    return part_of(at[0], at[components_], at[2 * components_], weight, group_.weights(),
+                   [&](int term, float v) { group_.term(place, term) = v; });
   }
-  /// Calls visit() for the components of this thread.
+  /// Calls visit(component, its place) for those of this thread.
   template <typename Visit>
   TOTO_HOST_DEVICE void each(const Visit& visit) const {
     if constexpr (kOwn > 0) {
       TOTO_UNROLL
-      for (int i = 0; i < kOwn; ++i) visit(own_[i]);
+      for (int i = 0; i < kOwn; ++i) visit(own_[i], i);
     } else {
-      for (std::int32_t k = group_.thread(); k < components_; k += Group::kThreads) visit(made(k));
+      for (int i = 0; i * Group::kThreads + group_.thread() < components_; ++i) visit(made(i), 0);
     }
   }
 
   template <bool Derivatives>
   [[nodiscard]] TOTO_HOST_DEVICE Sums sums_at(float x) const {
     Sums s;
-    each([&](const Part& p) { add<Derivatives>(p, x, s); });
+    each([&](const Part& p, int place) {
+      add<Derivatives>(
+          p, [&](int k) { return group_.term(place, k); }, x, s);
+    });
     s.lower = larger(group_.sum(s.lower), kLeastTail);
     s.upper = larger(group_.sum(s.upper), kLeastTail);
     if (!Derivatives) return s;
@@ -372,7 +420,7 @@ class Mixture {
     const float inner = fma_of(-2, tail, 1);
     const float reach = quotient(inner, root(2 * tail * (1 - tail))) * 1.0001F;
     float low = kInf, high = -kInf;
-    each([&](const Part& p) {
+    each([&](const Part& p, int) {
       if (!(p.weight > 0)) return;
       const float off = quotient(reach, p.inverse);
       low = smaller(low, below ? p.loc - off : p.loc);
