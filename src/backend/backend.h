@@ -346,7 +346,8 @@ class Backend {
   /// Embedding, labels and all layers over a context, of which nothing is cached, and the product
   /// that follows, in one operation with the bits of the operations below one by one: scaled
   /// [rows][P] to y [lanes][outs], the first outputs of StackWeights::after; keys and values
-  /// are appended; hidden [rows][D] and tokens [lanes][D] are scratch. `stack`: from
+  /// are appended; hidden [rows][D] and tokens [lanes][D] are scratch. Where `last` is `all`
+  /// itself, every token goes on to the end: tokens and y have the rows of `all`. `stack`: from
   /// prepare_stack(). `early`: what exact_statistics() may be given. false: nothing was done, take
   /// them one by one.
   [[nodiscard]] virtual bool stack(const PreparedStack& /*stack*/, const Batch& /*all*/,
@@ -372,7 +373,8 @@ class Backend {
   /// above.
   virtual void variate_attention(const Batch& batch, const ConstView& qkv, const View& out,
                                  std::int32_t heads) const = 0;
-  /// Copies the last token of every lane: x [rows][dim] -> y [lanes][dim].
+  /// Copies the last token of every lane, or the first columns of it: x [rows][dim] -> y [lanes],
+  /// at most as wide.
   virtual void gather_last(const Batch& batch, const ConstView& x, const View& y) const = 0;
 
   // --- head and the next patch (spec A10, A11) ---

@@ -3,6 +3,8 @@
 // check of these names, so that a mistake is the same error on all of them.
 #pragma once
 
+#include <algorithm>
+
 #include "backend/backend.h"
 
 namespace toto::expected {
@@ -100,7 +102,7 @@ inline std::int32_t time_attention(const Backend& be, const Batch& batch, const 
 inline void gather_last(const Backend& be, const Batch& batch, const ConstView& x,
                         const ConstView& y) {
   expect("gather_last: x", x, be.element_type(), batch.rows, x.width);
-  expect("gather_last: y", y, be.element_type(), batch.lanes, x.width);
+  expect("gather_last: y", y, be.element_type(), batch.lanes, std::min(x.width, y.width));
 }
 
 /// Returns the number of components.

@@ -402,6 +402,7 @@ inline std::string check_predict(Dice& dice, const Subject& s) {
 inline std::string check_moves(Dice& dice, const Subject& s) {
   const MadeBatch made = make_batch(dice, 1, 2);
   const std::int32_t dim = dice.integer(1, 70);
+  const std::int32_t columns = dice.integer(1, dim);  // of the first ones
   const auto hidden = dice.values(static_cast<std::size_t>(made.batch.rows) * dim, 1.0F);
   const auto labels = dice.values(static_cast<std::size_t>(2) * dim, 1.0F);
   const auto covariates = dice.values(static_cast<std::size_t>(8) * dim, 1.0F);
@@ -412,14 +413,18 @@ inline std::string check_moves(Dice& dice, const Subject& s) {
     const Memory all(be, hidden);
     const Memory two(be, labels);
     const Memory last(be, static_cast<std::size_t>(made.batch.lanes) * dim);
+    const Memory first(be, static_cast<std::size_t>(made.batch.lanes) * columns);
     const Bytes future(be, covariates.data(), covariates.size() * sizeof(float));
     be.set_labels(On(be, made.batch), two.of(dim), all.of(dim));
     be.gather_last(On(be, made.batch), all.of(dim), last.of(dim));
+    be.gather_last(On(be, made.batch), all.of(dim), first.of(columns));
     be.inject(On(be, injected.batch), {dim, 1, dim}, reinterpret_cast<const float*>(future.at()),
               last.of(dim));
     std::vector<double> result = all.read();
-    const std::vector<double> more = last.read();
-    result.insert(result.end(), more.begin(), more.end());
+    for (const Memory* const memory : {&last, &first}) {
+      const std::vector<double> more = memory->read();
+      result.insert(result.end(), more.begin(), more.end());
+    }
     return result;
   };
   return compare_bits("set_labels, gather_last, inject", on(s.backend), on(s.single));

@@ -152,16 +152,18 @@ void CpuBackend::gather_last(const Batch& batch, const ConstView& x, const View&
   const OperationSpan span(Operation::gather_last);
   expected::gather_last(*this, batch, x, y);
   const std::int32_t dim = x.width;
+  const std::int32_t columns = y.width;
   const float* const rows = typed<float>(x);
   float* const last = typed<float>(y);
-  split(team_, batch.lanes, cycles_of_copy(dim), [&](std::int64_t first, std::int64_t end, int) {
-    for_each_item(
-        batch, first, end, [](const Block& b) { return b.lanes(); },
-        [&](std::int32_t, const Block& b, std::int32_t lane) {
-          const std::int64_t row = b.row + lane * b.tokens + b.tokens - 1;
-          std::copy_n(rows + row * dim, dim, last + std::int64_t{b.lane + lane} * dim);
-        });
-  });
+  split(
+      team_, batch.lanes, cycles_of_copy(columns), [&](std::int64_t first, std::int64_t end, int) {
+        for_each_item(
+            batch, first, end, [](const Block& b) { return b.lanes(); },
+            [&](std::int32_t, const Block& b, std::int32_t lane) {
+              const std::int64_t row = b.row + lane * b.tokens + b.tokens - 1;
+              std::copy_n(rows + row * dim, columns, last + std::int64_t{b.lane + lane} * columns);
+            });
+      });
 }
 
 }  // namespace toto::cpu

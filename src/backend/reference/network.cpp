@@ -293,7 +293,7 @@ void ReferenceBackend<T>::gather_last(const Batch& batch, const ConstView& x, co
     const Block& b = batch.blocks[i];
     for (std::int32_t lane = 0; lane < b.lanes(); ++lane) {
       const std::int64_t row = b.row + lane * b.tokens + b.tokens - 1;
-      std::copy_n(rows + row * dim, dim, last + std::int64_t{b.lane + lane} * dim);
+      std::copy_n(rows + row * dim, y.width, last + std::int64_t{b.lane + lane} * y.width);
     }
   }
 }

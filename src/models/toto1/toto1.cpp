@@ -194,10 +194,17 @@ EarlyResults Toto1::forward(const Batch& all, const Batch& last, const Rotary& r
       (execution_.fold_head ? a.params : a.unembedded).shaped(all.all_lanes(), after.out);
   const bool context = &all != &last;
   EarlyResults early;
-  if (stack_ != nullptr && context && !a.all_params && (observer == nullptr || !*observer) &&
-      be.stack(*stack_, all, last, rotary, kv, a.scaled, a.hidden, a.last, after_to, early)) {
-    finish_head(a, all, steps, raw);
-    return early;
+  if (stack_ != nullptr && context && (observer == nullptr || !*observer)) {
+    if (a.all_params) {
+      if (stack_of_all(a, all, rotary, kv, after_to)) {
+        finish_head(a, all, steps, raw);
+        return {};
+      }
+    } else if (be.stack(*stack_, all, last, rotary, kv, a.scaled, a.hidden, a.last, after_to,
+                        early)) {
+      finish_head(a, all, steps, raw);
+      return early;
+    }
   }
   const Batch* batch = &all;  // becomes `last` once only the last tokens matter
   View hidden = a.hidden.shaped(all.all_rows(), width);
@@ -241,6 +248,22 @@ EarlyResults Toto1::forward(const Batch& all, const Batch& last, const Rotary& r
   return early;
 }
 
+/// Backend::stack() with the whole head of every token, of which `first` has the first outputs of
+/// the last ones. false: nothing was done.
+bool Toto1::stack_of_all(const Activations& a, const Batch& all, const Rotary& rotary,
+                         const std::vector<KvLayer>& kv, const View& first) const {
+  if (!execution_.fold_head) return false;
+  const View params = a.all_params.shaped(all.all_rows(), head_.out);
+  EarlyResults early;  // of every token: nobody reads it
+  if (!backend_->stack(*stack_, all, all, rotary, kv, a.scaled, a.hidden, a.hidden, params,
+                       early)) {
+    return false;
+  }
+  backend_->gather_last(all, params, first);
+  distribution_of_all(a, all);
+  return true;
+}
+
 /// The whole head of every token, from the hidden rows.
 void Toto1::head_of_all(const Activations& a, const Batch& all) const {
   const std::int32_t patch = config_.patch_size;
@@ -257,10 +280,15 @@ void Toto1::head_of_all(const Activations& a, const Batch& all) const {
                        params.from(row, 1).shaped(patch, each), Epilogue::store);
     }
   }
+  distribution_of_all(a, all);
+}
+
+void Toto1::distribution_of_all(const Activations& a, const Batch& all) const {
   Rows steps = all.all_rows();
-  steps.count *= patch;
-  steps.times *= patch;
-  backend_->distribution(params.shaped(steps, each), config_.head == HeadKind::mixture);
+  steps.count *= config_.patch_size;
+  steps.times *= config_.patch_size;
+  backend_->distribution(a.all_params.shaped(steps, std::int64_t{4} * config_.components),
+                         config_.head == HeadKind::mixture);
 }
 
 void Toto1::finish_head(const Activations& a, const Batch& all, std::int32_t steps,

@@ -94,7 +94,10 @@ class Toto1 final : public Network {
   [[nodiscard]] const Matrix& after_layers() const {
     return execution_.fold_head ? head_ : unembed_;
   }
+  bool stack_of_all(const Activations& a, const Batch& all, const Rotary& rotary,
+                    const std::vector<KvLayer>& kv, const View& first) const;
   void head_of_all(const Activations& a, const Batch& all) const;
+  void distribution_of_all(const Activations& a, const Batch& all) const;
   /// What there is of the head after that product.
   void finish_head(const Activations& a, const Batch& all, std::int32_t steps, bool raw) const;
 

@@ -32,7 +32,7 @@ void DeviceBackend::rotary_append(const Batch& batch, const Rotary& rotary, cons
 void DeviceBackend::gather_last(const Batch& batch, const ConstView& x, const View& y) const {
   const OperationSpan span(Operation::gather_last);
   expected::gather_last(*this, batch, x, y);
-  cuda::gather_last(extent(batch), floats(x), floats(y), x.width, stream_);
+  cuda::gather_last(extent(batch), floats(x), floats(y), x.width, y.width, stream_);
 }
 
 }  // namespace toto::cuda

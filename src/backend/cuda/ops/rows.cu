@@ -72,15 +72,16 @@ __global__ void put_labels(const LiveBatch* live, const float* labels, float* hi
 }
 
 /// A block of threads for each lane.
-__global__ void last_rows(const LiveBatch* live, const float* x, float* y, std::int32_t dim) {
+__global__ void last_rows(const LiveBatch* live, const float* x, float* y, std::int32_t dim,
+                          std::int32_t columns) {
   begin_kernel();
   const auto lane = static_cast<std::int32_t>(blockIdx.x);
   if (lane >= live->lanes) return;
   const Block& b = live->blocks[block_of_lane(*live, lane)];
   const std::int64_t row = b.row + std::int64_t{lane - b.lane} * b.tokens + b.tokens - 1;
-  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < dim;
+  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < columns;
        i += static_cast<std::int32_t>(blockDim.x)) {
-    y[std::int64_t{lane} * dim + i] = x[row * dim + i];
+    y[std::int64_t{lane} * columns + i] = x[row * dim + i];
   }
 }
 
@@ -175,9 +176,10 @@ void set_labels(const Extent& batch, const float* labels, float* hidden, std::in
          hidden, dim);
 }
 
-void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim, const Stream& s) {
+void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim,
+                 std::int32_t columns, const Stream& s) {
   launch(last_rows, dim3(static_cast<unsigned>(batch.lanes)), dim3(128), 0, s, batch.live, x, y,
-         dim);
+         dim, columns);
 }
 
 void rotary_append(const Extent& batch, const RotaryTables& rotary, float* qkv, const KvLayer& kv,

@@ -19,7 +19,8 @@ void norm_later(const float* x, const float* gain, const View& y, float* inverse
                 const Stream& s);
 void set_labels(const Extent& batch, const float* labels, float* hidden, std::int32_t dim,
                 const Stream& s);
-void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim, const Stream& s);
+void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim,
+                 std::int32_t columns, const Stream& s);
 void rotary_append(const Extent& batch, const RotaryTables& rotary, float* qkv, const KvLayer& kv,
                    std::int32_t heads, std::int32_t d, const Stream& s);
 

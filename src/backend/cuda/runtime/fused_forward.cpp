@@ -27,23 +27,25 @@ bool DeviceBackend::stack(const PreparedStack& stack, const Batch& all, const Ba
   if (all.rows > fused.max_rows()) return false;
   const OperationSpan span(Operation::stack);
   const std::int32_t width = prepared.embed.out;
+  const bool trims = &last != &all;
+  const Rows ends = trims ? last.all_lanes() : all.all_rows();
   expect("stack: scaled", scaled, ElementType::f32, all.rows, prepared.embed.in);
   expect("stack: hidden", hidden, ElementType::f32, all.rows, width);
-  expect("stack: tokens", tokens, ElementType::f32, all.lanes, width);
-  expect("stack: y", y, ElementType::f32, all.lanes, y.width);
+  expect("stack: tokens", tokens, ElementType::f32, ends.count, width);
+  expect("stack: y", y, ElementType::f32, ends.count, y.width);
   if (!fused.embeds()) {
     linear(prepared.embed, scaled.shaped(all.all_rows(), scaled.width), hidden, Epilogue::store);
     if (prepared.labels) set_labels(all, prepared.labels, hidden);
   }
   const LiveBatch* const rows = extent(all).live;
-  fused.run({rows, extent(last).live, all.rows, tables_of(rotary), kv,
+  fused.run({rows, trims ? extent(last).live : nullptr, all.rows, tables_of(rotary), kv,
              fused.embeds() ? floats(scaled) : floats(hidden), floats(tokens), y.width, floats(y)},
             stream_);
   early = {y, prepared.words.first == nullptr ? nullptr : &stack, stream_.launches};
   if (!fused.multiplies_after()) {
     Matrix after = prepared.after;
     after.out = y.width;
-    linear(after, tokens.shaped(last.all_lanes(), width), y, Epilogue::store);
+    linear(after, tokens.shaped(ends, width), y, Epilogue::store);
   }
   return true;
 }

@@ -37,12 +37,12 @@ class FusedForward {
 
   struct Call {
     const LiveBatch* all;
-    const LiveBatch* last;
+    const LiveBatch* last;   // that go on after the last time layer; nullptr: all do
     std::int32_t most_rows;  // of `all`, for which there is room in x
     RotaryTables rotary;
     std::span<const KvLayer> kv;  // of the time layers
     const float* x;               // [rows][P] if embeds(), else [rows][D]
-    float* tokens;                // [lanes][D], the last ones, if not multiplies_after()
+    float* tokens;                // [lanes][D], those that went on, if not multiplies_after()
     std::int32_t outs;            // of the product after the layers
     float* y;                     // [lanes][outs], if multiplies_after()
   };

@@ -74,7 +74,7 @@ inline constexpr int kMaxAfter = 6144;  // outputs
 struct Arguments {
   const LayerOnDevice* layers;  // [count], and one whose first map is of the product after them
   std::int32_t count;
-  std::int32_t last_time;  // after its attention only the last tokens go on
+  std::int32_t last_time;  // after its attention only the last tokens go on; count: never
   std::int32_t most_rows;  // there is room for in x
   const LiveBatch* all;
   const LiveBatch* last;

@@ -96,7 +96,7 @@ __device__ void look_around(Shared<T>& s, const Arguments& a) {
   }
   static_assert(kSights + kFewRows <= 32);
   const int row = lane - kSights;
-  if (row >= 0 && row < a.last->rows) s.before[row] = row_before(a, row);
+  if (row >= 0 && a.last_time < a.count && row < a.last->rows) s.before[row] = row_before(a, row);
   __syncwarp();
   if (own_row() < a.all->rows) prepare_turns(s.attention, a.rotary, s.sights[kInTime]);
 }
@@ -320,7 +320,7 @@ void LayerStack::run(const Call& call, const Stream& s) const {
                       0,
                       call.most_rows,
                       call.all,
-                      call.last,
+                      call.last != nullptr ? call.last : call.all,
                       call.rotary,
                       {},
                       call.x,
@@ -343,6 +343,7 @@ void LayerStack::run(const Call& call, const Stream& s) const {
     a.values[i] = typed<float>(kv->values);
     ++kv;
   }
+  if (call.last == nullptr) a.last_time = a.count;
   switch (type_) {
     case CudaWeights::f32:
       layers::run<layers::Float32>(a, s);
