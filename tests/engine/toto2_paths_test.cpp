@@ -342,6 +342,26 @@ TEST(CudaToto2Paths, EveryStepKeepsItsDistribution) {
   EXPECT_GT(mean_neighbours(found, 0, 95), 0.8);
 }
 
+// The context's tokens that coherent paths look at are computed beside those that forecast, which
+// must not change a bit of them. Sixteen patches and twenty more: tokens of one tile of the
+// attention see different parts of the others.
+TEST(CudaToto2Paths, QuantilesAreThoseOfIndependentPaths) {
+  TOTO_NEEDS_DEVICE();
+  for (const Precision precision : {Precision::float32, Precision::tf32, Precision::bfloat16}) {
+    Forecaster forecaster(
+        Model::synthesise("toto-2.0-4m", 1, on_cuda(Mode::reduce_overhead, precision)));
+    for (const std::size_t context : {std::size_t{512}, std::size_t{300}, std::size_t{1024}}) {
+      for (const std::size_t horizon : {std::size_t{96}, 20 * kPatch}) {
+        const OwnedSeries series = walk(7, context);
+        const Forecast a = one(forecaster, series, drawn(horizon, 8, Paths::coherent));
+        const Forecast b = one(forecaster, series, drawn(horizon, 8, Paths::independent));
+        ASSERT_EQ(a.quantiles, b.quantiles) << context << ", " << horizon;
+        ASSERT_NE(a.samples, b.samples) << context << ", " << horizon;
+      }
+    }
+  }
+}
+
 TEST(CudaToto2Paths, BatchOrderModeAndGraphChangeNoBit) {
   TOTO_NEEDS_DEVICE();
   std::vector<OwnedSeries> series;
