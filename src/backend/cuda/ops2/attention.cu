@@ -20,6 +20,7 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kWarps = 4;
+constexpr int kMostWarps = 24;             // of few thread blocks
 constexpr int kChannels = kMaxHead2 / 32;  // of values, of a lane
 
 /// softmax(q.k) v over n keys; keys(j), values(j) are rows, seen(j) masks. At least one is seen.
@@ -205,15 +206,16 @@ __global__ void attend_time(const LiveCall* all, const LiveCall* wanted, DeviceA
 __host__ __device__ constexpr std::int32_t key_pitch(std::int32_t qk) {
   return (qk + 3) / 4 * 4 + 4;
 }
-__host__ __device__ constexpr std::int64_t lane_floats(const HeadShape& shape, std::int32_t keys) {
+constexpr std::int64_t lane_floats(const HeadShape& shape, std::int32_t keys, std::int32_t warps) {
   return std::int64_t{keys} * (key_pitch(shape.qk) + shape.v) +
-         std::int64_t{kWarps} * key_pitch(shape.qk);
+         std::int64_t{warps} * key_pitch(shape.qk);
 }
 
 /// A thread block for a lane and a group of heads: prepares the keys and values of the lane in
-/// shared memory, those of calls before from the cache, then a query at a time for each warp.
+/// shared memory, those of calls before from the cache, then a query at a time for each warp. Few
+/// thread blocks have many warps (kMostWarps at most), so that each has little to do.
 template <int kOwn, typename T>
-__global__ void __launch_bounds__(32 * kWarps)
+__global__ void __launch_bounds__(32 * kMostWarps)
     attend_lane(const LiveCall* all, const LiveCall* wanted, DeviceArrays a, HeadShape shape,
                 HeadGains gains, RotaryTables rotary, const float* qkv, float* keys, float* values,
                 bool keep, T* out, std::int32_t pitch) {
@@ -226,16 +228,17 @@ __global__ void __launch_bounds__(32 * kWarps)
   const CallSlice& source = all->slices[lane.slice];
   const auto group = static_cast<std::int32_t>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warps = static_cast<int>(blockDim.x) / 32;
   const int own = static_cast<int>(threadIdx.x) % 32;
   const std::int32_t stride = key_pitch(shape.qk);
   const std::int32_t n = s.patch + s.tokens - s.first_slot;
   float* const query = reinterpret_cast<float*>(shared) + warp * stride;
-  float* const own_keys = reinterpret_cast<float*>(shared) + kWarps * stride;  // [n][stride]
-  float* const own_values = own_keys + n * stride;                             // [n][v]
+  float* const own_keys = reinterpret_cast<float*>(shared) + warps * stride;  // [n][stride]
+  float* const own_values = own_keys + n * stride;                            // [n][v]
   const std::int64_t at = slot_of(s, shape, lane.variate, group);
   const std::int64_t first_row = source.row + std::int64_t{lane.variate} * source.tokens;
 
-  for (std::int32_t j = warp; j < n; j += kWarps) {
+  for (std::int32_t j = warp; j < n; j += warps) {
     const std::int32_t patch = s.first_slot + j;
     float* const key = own_keys + j * stride;
     float* const value = own_values + j * shape.v;
@@ -262,7 +265,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   __syncthreads();
 
   const std::int32_t heads = shape.heads / shape.groups;  // of the group
-  for (std::int32_t i = warp; i < s.tokens * heads; i += kWarps) {
+  for (std::int32_t i = warp; i < s.tokens * heads; i += warps) {
     const std::int32_t token = i / heads;
     const std::int32_t head = group * heads + i % heads;
     const std::int32_t patch = s.patch + token;
@@ -352,14 +355,18 @@ void time_attention2(const Call& all, const Call& wanted, const SeriesArrays& a,
   float* const keys = typed<float>(kv.keys);
   float* const values = typed<float>(kv.values);
   const HeadGains gains(norm);
-  const auto bytes = static_cast<std::size_t>(lane_floats(shape, wanted.keys)) * sizeof(float);
+  const bool few = std::int64_t{wanted.lanes} * shape.groups <= s.processors;
+  const int warps = few ? std::clamp(wanted.keys, kWarps, kMostWarps) : kWarps;
+  const auto bytes =
+      static_cast<std::size_t>(lane_floats(shape, wanted.keys, warps)) * sizeof(float);
   with_shape(shape, out, [&](auto own, auto* to) {
     using T = std::remove_pointer_t<decltype(to)>;
     if (bytes <= static_cast<std::size_t>(s.shared_bytes)) {
       allow_shared_memory<attend_lane<own(), T>>(bytes);
       const dim3 grid(static_cast<unsigned>(wanted.lanes), static_cast<unsigned>(shape.groups));
-      launch(attend_lane<own(), T>, grid, dim3(32 * kWarps), bytes, s, all.live, wanted.live,
-             DeviceArrays(a), shape, gains, tables_of(rotary), qkv, keys, values, keep, to, pitch);
+      launch(attend_lane<own(), T>, grid, dim3(32U * static_cast<unsigned>(warps)), bytes, s,
+             all.live, wanted.live, DeviceArrays(a), shape, gains, tables_of(rotary), qkv, keys,
+             values, keep, to, pitch);
       return;
     }
     launch(prepare_heads, dim3(static_cast<unsigned>(all.rows)), dim3(head_threads(shape)), 0, s,
