@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in float32 with up to 24 rows: a thread block has eight of them, and those of the same
-// outputs read the weights from the cache. Each warp has some slices of k (product.h) of a few
-// outputs: it asks for all its weights at once, before it even knows that the inputs are there, and
-// forms one sum for each (row, output). The sums of the slices are then added in order. Where
-// operands are split or rounded (split.cuh), a slice here is three of those.
+// Products in float32 with up to 24 rows: a thread block has eight of them or several groups of
+// eight, and blocks of the same outputs read the weights from the cache. It asks for all its
+// weights at once, before it even knows that the inputs are there. Each warp has some slices of k
+// (product.h) of a group of rows, and forms one sum for each (row, output). The sums of the slices
+// are then added in order. Where operands are split or rounded (split.cuh), a slice here is three
+// of those.
 #include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/gemm/split.cuh"
 #include "backend/cuda/ops/norm.cuh"
+#include "backend/cuda/ops2/row_squares.cuh"
 
 namespace toto::cuda {
 namespace {
@@ -54,9 +56,10 @@ __device__ void sum_slice(const float* xs, const float* ws, int end, float* part
   }
 }
 
-/// The same for the slices of split.cuh that lie in one of here: [slice][row][output] to `part`.
+/// The same for the slices of split.cuh that lie in one of here: [slice][row][output] to `part`,
+/// whose slices are `rows` rows apart.
 template <int CW, Operands O>
-__device__ void sum_splits(const float* xs, const float* ws, float* part) {
+__device__ void sum_splits(const float* xs, const float* ws, int rows, float* part) {
   constexpr int kQuads = 2 * kSplits;
   constexpr int kOutputs = 8 * CW;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -77,57 +80,63 @@ __device__ void sum_splits(const float* xs, const float* ws, float* part) {
     x.multiply(sum, w);
 #pragma unroll
     for (int i = 0; i < kSplits; ++i) {
-      float* const to = part + (i * kFewRows + lane / 4) * kOutputs + c * 8 + lane % 4 * 2;
+      float* const to = part + (i * rows + lane / 4) * kOutputs + c * 8 + lane % 4 * 2;
       *reinterpret_cast<float2*>(to) = sum[i];
     }
   }
 }
 
-/// Thread blocks: eight rows each, by 8 * CW outputs each.
-template <int CW, Operands O>
+/// Thread blocks: G groups of eight rows each, by 8 * CW outputs each.
+template <int CW, int G, Operands O>
 __global__ void __launch_bounds__(32 * kMaxWarps)
     few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
             Rows count, std::int32_t out, std::int32_t in, std::int32_t pitch, Epilogue epilogue,
-            bool activated, int slices, const float* __restrict__ gain, const float* scale) {
+            bool activated, int slices, const float* __restrict__ gain, const float* scale,
+            bool norm, float epsilon) {
   constexpr int kOutputs = 8 * CW;
+  constexpr int kRows = G * kFewRows;
   constexpr int kQuads = kSlice / 4;
   constexpr int kParts = parts_of(O);  // sums of a slice
   extern __shared__ float4 shared[];
   auto* const memory = reinterpret_cast<float*>(shared);
-  float* const ws = memory;                             // [slices][kOutputs][kPitch]
-  float* const xs = ws + slices * kOutputs * kPitch;    // [slices][kFewRows][kPitch]
-  float* const part = xs + slices * kFewRows * kPitch;  // [slices * kParts][kFewRows][kOutputs]
+  float* const ws = memory;                           // [slices][kOutputs][kPitch]
+  float* const xs = ws + slices * kOutputs * kPitch;  // [slices][kRows][kPitch]
+  float* const part = xs + slices * kRows * kPitch;   // [slices * kParts][kRows][kOutputs]
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warps = static_cast<int>(blockDim.x) / 32;
-  const std::int32_t row0 = static_cast<std::int32_t>(blockIdx.x) * kFewRows;
+  const std::int32_t row0 = static_cast<std::int32_t>(blockIdx.x) * kRows;
   const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.y) * kOutputs;
   x += std::int64_t{row0} * in;
 
-  for (int s = warp; s < slices; s += warps) {
-    for (int i = lane; i < kOutputs * kQuads; i += 32) {
-      const int o = i / kQuads;
-      const int k = i % kQuads * 4;
-      const bool inside = out0 + o < out && s * kSlice + k < pitch;
-      copy_16(ws + (s * kOutputs + o) * kPitch + k,
-              inside ? w + std::int64_t{out0 + o} * pitch + s * kSlice + k : w, inside ? 16 : 0);
+  // A slice's weights and inputs are brought by as many warps as multiply them.
+  for (int unit = warp; unit < slices * G; unit += warps) {
+    const int s = unit / G;
+    const std::int32_t k = s * kSlice + lane * 4;
+    const float* from = w + std::int64_t{out0 + unit % G} * pitch + k;
+    float* to = ws + (s * kOutputs + unit % G) * kPitch + lane * 4;
+    for (int o = unit % G; o < kOutputs && lane < kQuads; o += G) {
+      const bool inside = out0 + o < out && k < pitch;
+      copy_16(to, inside ? from : w, inside ? 16 : 0);
+      from += std::int64_t{G} * pitch;
+      to += G * kPitch;
     }
   }
   commit_copies();
   constexpr int kFours = kNormedWidth / 128;
   float4 gains[kFours];
-  __shared__ float inverse[kFewRows];  // what sums of rows that are normed are multiplied with
+  __shared__ float inverse[kRows];  // what sums of rows that are normed are multiplied with
   __shared__ float biases[kOutputs];
   if (gain != nullptr) load_part(gains, gain);
   for (int o = static_cast<int>(threadIdx.x); o < kOutputs; o += static_cast<int>(blockDim.x)) {
     biases[o] = bias != nullptr && out0 + o < out ? bias[out0 + o] : 0;
   }
   // Rows that nobody can ask for are zero; others are read without waiting for how many there are.
-  const std::int32_t most = min(count.count - row0, kFewRows);
+  const std::int32_t most = min(count.count - row0, kRows);
   for (int s = warp; s < slices; s += warps) {
-    for (int i = most * kQuads + lane; i < kFewRows * kQuads; i += 32) {
+    for (int i = most * kQuads + lane; i < kRows * kQuads; i += 32) {
       const float4 zero{0, 0, 0, 0};
-      *reinterpret_cast<float4*>(xs + (s * kFewRows + i / kQuads) * kPitch + i % kQuads * 4) = zero;
+      *reinterpret_cast<float4*>(xs + (s * kRows + i / kQuads) * kPitch + i % kQuads * 4) = zero;
     }
   }
   begin_kernel();
@@ -143,47 +152,56 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
 #pragma unroll
     for (int i = 0; i < kFours; ++i) {
       const int k = i * 128 + lane * 4;
-      *reinterpret_cast<float4*>(xs + (k / kSlice * kFewRows + row) * kPitch + k % kSlice) = v[i];
+      *reinterpret_cast<float4*>(xs + (k / kSlice * kRows + row) * kPitch + k % kSlice) = v[i];
     }
   }
-  for (int s = warp; gain == nullptr && s < slices; s += warps) {
-    for (int i = lane; i < most * kQuads; i += 32) {
-      const int row = i / kQuads;
-      const int k = i % kQuads * 4;
-      const bool inside = s * kSlice + k < in;
-      copy_16(xs + (s * kFewRows + row) * kPitch + k,
-              inside ? x + std::int64_t{row} * in + s * kSlice + k : x, inside ? 16 : 0);
+  for (int unit = warp; gain == nullptr && unit < slices * G; unit += warps) {
+    const int s = unit / G;
+    const std::int32_t k = s * kSlice + lane * 4;
+    const float* from = x + std::int64_t{unit % G} * in + k;
+    float* to = xs + (s * kRows + unit % G) * kPitch + lane * 4;
+    for (int row = unit % G; row < most && lane < kQuads; row += G) {
+      copy_16(to, k < in ? from : x, k < in ? 16 : 0);
+      from += std::int64_t{G} * in;
+      to += G * kPitch;
     }
   }
   commit_copies();
   wait_copies<0>();
   __syncwarp();
-  if (gain != nullptr) __syncthreads();
-
-  for (int s = warp; s < slices; s += warps) {
-    const float* const x0 = xs + s * kFewRows * kPitch;
+  if (G > 1 || norm || gain != nullptr) __syncthreads();
+  if (norm) {
+    for (int row = warp; row < most; row += warps) {
+      const float squares = row_squares(xs + row * kPitch, kRows * kPitch, in);
+      if (lane == 0) inverse[row] = inverse_root(squares, in, epsilon);
+    }
+  }
+  for (int i = warp; i < slices * G; i += warps) {
+    const int s = i / G;
+    const int row = i % G * kFewRows;
+    const float* const x0 = xs + (s * kRows + row) * kPitch;
     const float* const w0 = ws + s * kOutputs * kPitch;
-    float* const to = part + s * kParts * kFewRows * kOutputs;
+    float* const to = part + (s * kParts * kRows + row) * kOutputs;
     if constexpr (O == Operands::whole) {
       sum_slice<CW>(x0, w0, min(kSlice, in - s * kSlice), to);
     } else {
-      sum_splits<CW, O>(x0, w0, to);
+      sum_splits<CW, O>(x0, w0, kRows, to);
     }
   }
   __syncthreads();
 
   const int parts = O == Operands::whole ? slices : (in + kSplitSlice - 1) / kSplitSlice;
-  const bool normed = gain != nullptr || scale != nullptr;
+  const bool normed = norm || gain != nullptr || scale != nullptr;
   const auto total = [&](int r, int o) {
     float sum = 0;
 #pragma unroll 8
-    for (int s = 0; s < parts; ++s) sum += part[(s * kFewRows + r) * kOutputs + o];
+    for (int s = 0; s < parts; ++s) sum += part[(s * kRows + r) * kOutputs + o];
     return __fmaf_rn(sum, normed ? inverse[r] : 1.0F, biases[o]);
   };
   const bool gated = epilogue == Epilogue::gated;
   const int width = gated ? kOutputs / 2 : kOutputs;
   const std::int32_t columns = gated ? out / 2 : out;
-  for (int i = static_cast<int>(threadIdx.x); i < kFewRows * width;
+  for (int i = static_cast<int>(threadIdx.x); i < kRows * width;
        i += static_cast<int>(blockDim.x)) {
     const int r = i / width;
     const int o = i % width;
@@ -200,26 +218,45 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   }
 }
 
-template <int CW, Operands O>
+template <int CW, int G, Operands O>
 bool run(const ProductArgs& a, const Stream& s) {
   const int slices = (a.in + kSlice - 1) / kSlice;
-  constexpr int kFloats = (8 * CW + kFewRows) * kPitch + 8 * CW * kFewRows * parts_of(O);
+  constexpr int kRows = G * kFewRows;
+  constexpr int kFloats = (8 * CW + kRows) * kPitch + 8 * CW * kRows * parts_of(O);
   const std::size_t bytes = static_cast<std::size_t>(slices) * kFloats * sizeof(float);
-  const std::size_t fixed = (kFewRows + 8 * CW) * sizeof(float);
+  const std::size_t fixed = (kRows + 8 * CW) * sizeof(float);
   if (bytes + fixed > static_cast<std::size_t>(s.shared_bytes)) return false;
-  allow_shared_memory<few_f32<CW, O>>(bytes);
-  const int warps = slices < kMaxWarps ? slices : kMaxWarps;
-  launch(few_f32<CW, O>, dim3(ceil_div(a.rows.count, kFewRows), ceil_div(a.out, 8 * CW)),
+  allow_shared_memory<few_f32<CW, G, O>>(bytes);
+  const int warps = slices * G < kMaxWarps ? slices * G : kMaxWarps;
+  launch(few_f32<CW, G, O>, dim3(ceil_div(a.rows.count, kRows), ceil_div(a.out, 8 * CW)),
          dim3(static_cast<unsigned>(32 * warps)), bytes, s, static_cast<const float*>(a.w), a.bias,
          static_cast<const float*>(a.x), static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch,
-         a.epilogue, a.silu, slices, a.gain, a.scale);
+         a.epilogue, a.silu, slices, a.gain, a.scale, a.norm, a.epsilon);
   return true;
+}
+
+/// The fewest outputs a block that leave no processor more than one block.
+template <int G, Operands O>
+bool choose_outputs(const ProductArgs& a, const Stream& s) {
+  const auto blocks = [&](int outputs) { return static_cast<int>(ceil_div(a.out, outputs)); };
+  if (blocks(8) <= s.processors) return run<1, G, O>(a, s);
+  if (blocks(16) <= s.processors) return run<2, G, O>(a, s);
+  return run<3, G, O>(a, s) || run<2, G, O>(a, s) || run<1, G, O>(a, s);
 }
 
 template <Operands O>
 bool choose(const ProductArgs& a, const Stream& s) {
+  // Beyond so many rows tiles of tf32 are faster, where there are outputs for all processors.
+  constexpr int kRoundedRows = 16;
+  if (O == Operands::rounded && a.rows.count > kRoundedRows && !a.silu &&
+      static_cast<int>(ceil_div(a.out, 24)) > s.processors) {
+    return false;
+  }
+  // All rows in one block, where there is room: weights and inputs come from the cache less often.
+  if (a.rows.count > 2 * kFewRows && choose_outputs<3, O>(a, s)) return true;
+  if (a.rows.count > kFewRows && choose_outputs<2, O>(a, s)) return true;
   // Wide blocks where there are many outputs: the inputs are read less often.
-  return a.out >= 4096 ? run<3, O>(a, s) : run<1, O>(a, s);
+  return a.out >= 4096 ? run<3, 1, O>(a, s) : run<1, 1, O>(a, s);
 }
 
 }  // namespace

@@ -74,7 +74,8 @@ void DeviceOps2::rms_norm(const ConstView& x, const View& y, double epsilon) con
 bool DeviceOps2::norm_linear(const ConstView& x, double epsilon, const View& scratch,
                              const Matrix& w, const View& y, Epilogue epilogue) const {
   const ElementType type = backend_.operand_type(w);
-  if (type != ElementType::bf16 || w.in % 4 != 0 || w.in < 8) return false;
+  const bool narrow = type == ElementType::bf16;
+  if (w.in % 4 != 0 || w.in < 8) return false;
   const OperationSpan span(Operation::norm_linear);
   const bool gated = epilogue == Epilogue::gated;
   expect("norm_linear: x", x, types_.element, 0, w.in);
@@ -84,8 +85,15 @@ bool DeviceOps2::norm_linear(const ConstView& x, double epsilon, const View& scr
   ProductArgs args = product_of(w, x, y, epilogue);
   args.norm = true;
   args.epsilon = static_cast<float>(epsilon);
-  if (some_rows_bf16(args, stream_)) return true;
+  if (narrow ? some_rows_bf16(args, stream_) : few_rows_f32(args, stream_)) return true;
   args.norm = false;
+  if (!narrow) {
+    float* const inverse = floats(scratch);
+    row_roots2(floats(x), inverse, x.rows, w.in, epsilon, stream_);
+    args.scale = inverse;
+    product_f32(args, stream_);
+    return true;
+  }
   // The rows take half of the scratch memory.
   const View rows = scratch.as(type, x.rows, w.in);
   float* const inverse = floats(scratch) + rows.bytes() / static_cast<std::int64_t>(sizeof(float));

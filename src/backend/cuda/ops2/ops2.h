@@ -52,9 +52,11 @@ void knot_path_draws2(const Call& call, std::int32_t patch, const float* quantil
 void silu2(float* y, Rows rows, std::int32_t width, const Stream& s);
 /// y in float32 or bfloat16.
 void rms_norm2(const float* x, const View& y, Rows rows, double epsilon, const Stream& s);
-/// What a product of normed rows takes (row_squares.cuh): the rows themselves in bfloat16, and the
+/// What a product of normed rows takes (row_squares.cuh): in bfloat16 the rows themselves, and the
 /// inverse roots [rows], by which what it gives is multiplied (ProductArgs::scale). The width is a
-/// multiple of four.
+/// multiple of four. In float32 the rows are where they were.
+void row_roots2(const float* x, float* inverse, Rows rows, std::int32_t dim, double epsilon,
+                const Stream& s);
 void raw_rows2(const float* x, const View& y, float* inverse, Rows rows, double epsilon,
                const Stream& s);
 void gather2(const Call& all, const Call& wanted, const float* x, float* y, std::int32_t dim,

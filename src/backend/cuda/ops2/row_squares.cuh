@@ -1,15 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Root mean square norm of a row (spec B3) where a product in bfloat16 follows, of any width: what
-// is multiplied is the row itself, and what comes of it is multiplied with the inverse of the root.
-// The sum of squares is formed over slices of kSliceBf16 columns, then over the slices, in order:
-// whoever has a slice to multiply has its squares at hand. The same bits in all kernels.
+// Root mean square norm of a row (spec B3) where a product follows, of any width: what is
+// multiplied is the row itself, and what comes of it is multiplied with the inverse of the root.
+// The same bits in all kernels. In bfloat16 the sum of squares is formed over slices of kSliceBf16
+// columns, then over the slices, in order: whoever has a slice to multiply has its squares at hand.
+// In float32 each of kFourLanes lanes has the fours at its place of all slices.
 #pragma once
 
 #include <cuda_bf16.h>
 
 #include "backend/cuda/gemm/product.h"
+#include "backend/cuda/runtime/warp.cuh"
 
 namespace toto::cuda {
+
+inline constexpr int kFourLanes = kSlice / 4;  // of a warp
+static_assert(kFourLanes <= 32);
+
+/// In float32: the sum of squares of a row of whole fours, whose slices lie `apart`, by a warp.
+__device__ inline float row_squares(const float* row, int apart, std::int32_t width) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float sum = 0;
+  if (lane < kFourLanes) {
+#pragma unroll 4
+    for (std::int32_t k = lane * 4; k < width; k += kSlice, row += apart) {
+      const float4 v = *reinterpret_cast<const float4*>(row + lane * 4);
+      sum = __fmaf_rn(v.x, v.x, sum);
+      sum = __fmaf_rn(v.y, v.y, sum);
+      sum = __fmaf_rn(v.z, v.z, sum);
+      sum = __fmaf_rn(v.w, v.w, sum);
+    }
+  }
+  return sum_of_lanes(sum);
+}
 
 inline constexpr int kSliceLanes = 16;                              // that share a slice
 inline constexpr int kSliceFours = kSliceBf16 / (4 * kSliceLanes);  // columns of a lane, in fours

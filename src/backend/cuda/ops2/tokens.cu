@@ -39,6 +39,17 @@ __global__ void norm_rows(const float* x, T* y, Rows count, std::int32_t dim, st
   }
 }
 
+/// A warp for each row: what products of rows as they are take as their scale.
+__global__ void row_roots(const float* x, float* inverse, Rows count, std::int32_t dim,
+                          float epsilon) {
+  begin_kernel();
+  const auto row =
+      static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
+  if (row >= live_rows(count)) return;
+  const float squares = row_squares(x + std::int64_t{row} * dim, kSlice, dim);
+  if (threadIdx.x % 32 == 0) inverse[row] = inverse_root(squares, dim, epsilon);
+}
+
 /// A warp for each row, a half of it for each slice.
 __global__ void raw_rows(const float* x, __nv_bfloat16* y, float* inverse, Rows count,
                          std::int32_t dim, std::int32_t pitch, float epsilon) {
@@ -106,6 +117,12 @@ void raw_rows2(const float* x, const View& y, float* inverse, Rows rows, double 
   launch(raw_rows, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x,
          typed<__nv_bfloat16>(y), inverse, rows, y.width, static_cast<std::int32_t>(y.stride()),
          static_cast<float>(epsilon));
+}
+
+void row_roots2(const float* x, float* inverse, Rows rows, std::int32_t dim, double epsilon,
+                const Stream& s) {
+  launch(row_roots, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x, inverse, rows,
+         dim, static_cast<float>(epsilon));
 }
 
 void gather2(const Call& all, const Call& wanted, const float* x, float* y, std::int32_t dim,
