@@ -14,8 +14,9 @@
 namespace toto::cuda {
 namespace {
 
-constexpr int kThreads = 128;  // of a lane
-constexpr int kWarps = 4;      // rows of a thread block
+constexpr int kThreads = 256;  // of a lane
+constexpr int kLaneWarps = kThreads / 32;
+constexpr int kWarps = 4;  // rows of a thread block
 constexpr float kMinScale = 1e-6F;
 
 /// Values and mask of a patch of an array.
@@ -28,7 +29,7 @@ struct PatchOf {
 
 /// What all threads of lower number have, and after it in `total` what all have: by a fixed tree.
 __device__ double exclusive_sum(double own, double& total) {
-  __shared__ double of_warp[kThreads / 32];
+  __shared__ double of_warp[kLaneWarps];
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
   double sum = own;
@@ -43,7 +44,7 @@ __device__ double exclusive_sum(double own, double& total) {
   double before = 0;
   total = 0;
 #pragma unroll
-  for (int w = 0; w < kThreads / 32; ++w) {
+  for (int w = 0; w < kLaneWarps; ++w) {
     if (w == thread / 32) before = total;
     total += of_warp[w];
   }
@@ -51,46 +52,98 @@ __device__ double exclusive_sum(double own, double& total) {
   return before + (lane == 0 ? 0.0 : up);
 }
 
-/// Statistics of the patches of a lane, by a thread block, a thread for each patch: counts and sums
-/// of the patches before come from a scan, within a patch steps are taken in order (spec B5).
+/// One step of a patch, and of all before it in the lane: how many were observed, and their sum.
+struct Running {
+  double x = 0;
+  bool seen = false;
+  double count = 0, sum = 0;
+
+  /// By a warp, for the steps from `i` on; `before`: all before them.
+  __device__ Running(const PatchOf& patch, std::int32_t i, std::int32_t steps,
+                     const Running& before) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    seen = i + lane < steps && patch.mask[i + lane] != 0;
+    x = seen ? static_cast<double>(patch.values[i + lane]) : 0;
+    count = before.count + __popc(__ballot_sync(~0U, seen) & (~0U >> (31 - lane)));
+    sum = x;
+#pragma unroll
+    for (int offset = 1; offset < 32; offset *= 2) {
+      const double below = __shfl_up_sync(~0U, sum, static_cast<unsigned>(offset));
+      if (lane >= offset) sum += below;
+    }
+    sum += before.sum;
+  }
+  __device__ Running(double before_count, double before_sum)
+      : count(before_count), sum(before_sum) {}
+  [[nodiscard]] __device__ double mean() const { return count > 0 ? sum / count : 0; }
+  /// Of the last step, for all lanes.
+  [[nodiscard]] __device__ Running last() const {
+    return {__shfl_sync(~0U, count, 31), __shfl_sync(~0U, sum, 31)};
+  }
+};
+
+/// Statistics of the patches of a lane, by a thread block, a warp for each patch and a lane for
+/// each step: sums of what comes before are by trees that depend on the place alone (spec B5).
 __device__ void form_statistics(const CallSlice& s, const DeviceArrays& a, std::int64_t first) {
-  auto* const loc = a.loc + first;
-  auto* const scale = a.scale + first;
-  double counts = 0;  // of the patches before these
-  double sums = 0;
-  double squares = 0;
+  // Of each patch of a round: first its own, then of all up to its end.
+  __shared__ double counts[kThreads], sums[kThreads], squares[kThreads];
+  const auto thread = static_cast<std::int32_t>(threadIdx.x);
+  const std::int32_t warp = thread / 32;
+  double all_counts = 0, all_sums = 0, all_squares = 0;  // of the rounds before
+#pragma unroll 1
   for (std::int32_t p0 = 0; p0 < s.patches; p0 += kThreads) {
-    const std::int32_t p = p0 + static_cast<std::int32_t>(threadIdx.x);
-    const bool there = p < s.patches;
-    const PatchOf patch(a, first + (there ? p : 0));
-    double own_count = 0;
-    double own_sum = 0;
-    for (std::int32_t i = 0; there && i < a.patch; ++i) {
-      if (patch.mask[i] == 0) continue;
-      own_count += 1;
-      own_sum += static_cast<double>(patch.values[i]);
+    const std::int32_t here = min(s.patches - p0, kThreads);
+#pragma unroll 1
+    for (std::int32_t p = warp; p < here; p += kLaneWarps) {
+      const PatchOf patch(a, first + p0 + p);
+      Running at(0, 0);
+#pragma unroll 1
+      for (std::int32_t i = 0; i < a.patch; i += 32) at = Running(patch, i, a.patch, at).last();
+      counts[p] = at.count;
+      sums[p] = at.sum;
     }
+    __syncthreads();
+    const bool there = thread < here;
     double total = 0;
-    double count = counts + exclusive_sum(own_count, total);
-    counts += total;
-    double sum = sums + exclusive_sum(own_sum, total);
-    sums += total;
-    double mean = count > 0 ? sum / count : 0;
-    double own_squares = 0;
-    for (std::int32_t i = 0; there && i < a.patch; ++i) {
-      if (patch.mask[i] == 0) continue;
-      const auto x = static_cast<double>(patch.values[i]);
-      count += 1;
-      sum += x;
-      const double previous = mean;
-      mean = sum / count;
-      own_squares += (x - previous) * (x - mean);
+    const double before_count = all_counts + exclusive_sum(there ? counts[thread] : 0, total);
+    all_counts += total;
+    const double before_sum = all_sums + exclusive_sum(there ? sums[thread] : 0, total);
+    all_sums += total;
+    counts[thread] = before_count;
+    sums[thread] = before_sum;
+    __syncthreads();
+#pragma unroll 1
+    for (std::int32_t p = warp; p < here; p += kLaneWarps) {
+      const PatchOf patch(a, first + p0 + p);
+      Running before(counts[p], sums[p]);
+      double mean = before.mean();
+      double own = 0;
+#pragma unroll 1
+      for (std::int32_t i = 0; i < a.patch; i += 32) {
+        const Running at(patch, i, a.patch, before);
+        const double now = at.mean();
+        const double up = __shfl_up_sync(~0U, now, 1);
+        const double previous = thread % 32 == 0 ? mean : up;
+        own += at.seen ? (at.x - previous) * (at.x - now) : 0;
+        mean = __shfl_sync(~0U, now, 31);
+        before = at.last();
+      }
+      own = sum_of_lanes(own);
+      if (thread % 32 != 0) continue;
+      squares[p] = own;
+      counts[p] = before.count;
+      sums[p] = mean;
     }
-    const double all = squares + exclusive_sum(own_squares, total) + own_squares;
-    squares += total;
-    if (!there) continue;
-    loc[p] = static_cast<float>(mean);
-    scale[p] = fmaxf(static_cast<float>(sqrt(all / fmax(count - 1, 1.0))), kMinScale);
+    __syncthreads();
+    const double own = there ? squares[thread] : 0;
+    const double all = all_squares + exclusive_sum(own, total) + own;
+    all_squares += total;
+    if (there) {
+      a.loc[first + p0 + thread] = static_cast<float>(sums[thread]);
+      a.scale[first + p0 + thread] =
+          fmaxf(static_cast<float>(sqrt(all / fmax(counts[thread] - 1, 1.0))), kMinScale);
+    }
+    __syncthreads();  // before the next round writes over these
   }
 }
 
@@ -187,7 +240,7 @@ __global__ void __launch_bounds__(kThreads)
     form_bounds(s, a, first, a.bounds + std::int64_t{2} * (s.lane + lane.variate));
   }
   const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens;
-  for (std::int32_t t = warp; t < s.tokens; t += kThreads / 32) {
+  for (std::int32_t t = warp; t < s.tokens; t += kLaneWarps) {
     embed(s, a, first + s.patch + t, t < s.refed, z + (row + t) * pitch, pitch);
   }
 }
