@@ -12,29 +12,74 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kScoreThreads = 512;
-constexpr int kChainWarps = 8;
+constexpr int kTests = 256;  // threads of a search
+constexpr int kChainWarps = 16;
 constexpr int kSegment = 8;  // steps that a warp draws and chains at a time
 constexpr int kRound = kChainWarps * kSegment;
 
-/// As paths::last_without(), by all of a warp: each lane tests one of 32 at a time.
+/// As paths::last_without(), by a thread block: kTests of its threads test one each at a time.
 template <typename Test>
-__device__ double last_without_of_warp(const Test& test) {
+__device__ double last_without_of_block(const Test& test) {
+  constexpr int kBits = 8;
+  static_assert(kTests == 1 << kBits && 40 % kBits == 0);
   double low = 0;
   double width = 1;
-  for (int i = 0; i < 40 / 5; ++i) {
-    width /= 32;
-    const bool beyond = test(low + static_cast<double>(threadIdx.x % 32) * width);
-    const int found = __popc(~__ballot_sync(~0U, beyond));  // lane 0 has one that was found before
+#pragma unroll 1  // less code, which is fetched once for each search
+  for (int i = 0; i < 40 / kBits; ++i) {
+    width *= 1.0 / kTests;
+    const bool without = threadIdx.x < kTests && !test(low + threadIdx.x * width);
+    const int found = __syncthreads_count(static_cast<int>(without));
     low += static_cast<double>(found > 0 ? found - 1 : 0) * width;
   }
   return low;
+}
+
+/// paths::knot_score() of float32, from the nearer end. Differences are of halves, so finite.
+__device__ float knot_score(const float (&knots)[kQuantiles], float x) {
+  if (isnan(x) || isnan(knots[kQuantiles - 1])) return NAN;  // NaN come last
+  constexpr float kParts = kQuantiles + 1;
+  int below = 0, through = 0;  // knots < x, and those <= x
+  float left = 0, right = 0;   // the last of the former, the first beyond the latter
+#pragma unroll
+  for (int q = 0; q < kQuantiles; ++q) {
+    below += knots[q] < x ? 1 : 0;
+    through += knots[q] <= x ? 1 : 0;
+    left = knots[q] < x ? knots[q] : left;
+    right = knots[kQuantiles - 1 - q] > x ? knots[kQuantiles - 1 - q] : right;
+  }
+  const auto beyond = [x](float outer, float inner) {
+    const auto step =
+        static_cast<float>(knot_width(static_cast<double>(outer), static_cast<double>(inner)));
+    return step == 0 ? 0.5F : exp2f((outer - x) / step);
+  };
+  bool upper = false;
+  float parts = 0;  // of kParts, beyond x
+  if (through > below) {
+    const int twice = below + through + 1;
+    upper = twice > kQuantiles + 1;
+    parts = 0.5F * static_cast<float>(upper ? 2 * (kQuantiles + 1) - twice : twice);
+  } else if (below == 0) {
+    parts = beyond(knots[0], knots[1]);
+  } else if (below == kQuantiles) {
+    upper = true;
+    parts = beyond(knots[kQuantiles - 1], knots[kQuantiles - 2]);
+  } else {
+    upper = below > kQuantiles / 2;
+    const float middle = x * 0.5F;
+    const float width = right * 0.5F - left * 0.5F;
+    parts = upper ? static_cast<float>(kQuantiles - below) + (right * 0.5F - middle) / width
+                  : static_cast<float>(below) + (middle - left * 0.5F) / width;
+  }
+  const float z = fmaxf(normcdfinvf(parts / kParts), static_cast<float>(-paths::kMaxScore));
+  return upper ? -z : z;
 }
 
 /// A thread block for each lane.
 __global__ void __launch_bounds__(kScoreThreads)
     neighbours(const LiveCall* call, DeviceArrays a, const float* quantiles, double* scores,
                float* rho) {
-  begin_kernel();
+  await_previous();  // first: what comes next reads the call before it waits
+  let_next_begin();
   const auto index = static_cast<std::int32_t>(blockIdx.x);
   if (index >= call->lanes) return;
   const LaneOfCall lane = lane_of_call(*call, index);
@@ -43,26 +88,29 @@ __global__ void __launch_bounds__(kScoreThreads)
   const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens;
   const std::int64_t first = (first_patch_of(s, lane.variate) + s.patch + 1) * a.patch;
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
-  // Scores of a lane, in shared memory where there is one for each thread.
+  // Scores and correlations of a lane, in shared memory where there is one for each thread.
   __shared__ double near[kScoreThreads];
+  __shared__ float near_rho[kScoreThreads];
   double* const own = tokens * a.patch <= kScoreThreads ? near : scores + row * a.patch;
   float* const to = rho + (std::int64_t{s.lane} + lane.variate) * a.patch;
+  float* const found = a.patch <= kScoreThreads ? near_rho : to;
   for (std::int32_t cell = thread; cell < tokens * a.patch; cell += kScoreThreads) {
-    double knots[kQuantiles];
+    float knots[kQuantiles];
     const std::int64_t at = (row + cell / a.patch) * kQuantiles * a.patch + cell % a.patch;
 #pragma unroll
-    for (int q = 0; q < kQuantiles; ++q) {
-      knots[q] = static_cast<double>(quantiles[at + std::int64_t{q} * a.patch]);
-    }
-    const auto x = static_cast<double>(a.values[first + cell]);
-    own[cell] = a.mask[first + cell] == 0 ? NAN : paths::knot_score(knots, x);
+    for (int q = 0; q < kQuantiles; ++q) knots[q] = quantiles[at + std::int64_t{q} * a.patch];
+    own[cell] = a.mask[first + cell] == 0
+                    ? NAN
+                    : static_cast<double>(knot_score(knots, a.values[first + cell]));
   }
   __syncthreads();
-  correlate<paths::Prior, kScoreThreads>(own, tokens, a.patch, to);
+  correlate<paths::Prior, kScoreThreads>(own, tokens, a.patch, found);
   __syncthreads();
-  if (thread >= 32) return;
   const double afterwards = paths::rho_afterwards(
-      to, a.patch, [](const auto& test) { return last_without_of_warp(test); });
+      found, a.patch, [](const auto& test) { return last_without_of_block(test); });
+  if (found != to) {
+    for (std::int32_t i = thread; i + 1 < a.patch; i += kScoreThreads) to[i] = found[i];
+  }
   if (thread == 0) to[a.patch - 1] = paths::Prior::bounded(afterwards);
 }
 
@@ -82,17 +130,19 @@ __device__ float knot_normal(const CallSlice& s, std::int32_t variate, std::int3
 
 /// A warp has 32 trajectories of a lane and some of its steps, a thread block neighbouring ones: it
 /// draws their normals and chains them as if z of the step before were 0; then what that z adds.
+/// The first normals are drawn before `neighbours` has ended, which alone may come before.
 __global__ void __launch_bounds__(32 * kChainWarps)
     chains(const LiveCall* call, std::int32_t patch, const float* rho, KnotOutputs to) {
-  begin_kernel();
+  let_next_begin();
   const auto index = static_cast<std::int32_t>(blockIdx.x);
-  if (index >= call->lanes) return;
+  const auto from_trajectory = static_cast<std::int32_t>(blockIdx.y) * 32;
+  if (index >= call->lanes) return await_previous();
   const LaneOfCall lane = lane_of_call(*call, index);
   const CallSlice& s = lane.s;
+  if (from_trajectory >= s.trajectories) return await_previous();
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int k = static_cast<int>(threadIdx.x) % 32;
-  const std::int32_t n = static_cast<std::int32_t>(blockIdx.y) * 32 + k;
-  if (static_cast<std::int32_t>(blockIdx.y) * 32 >= s.trajectories) return;
+  const std::int32_t n = from_trajectory + k;
   const std::int64_t at = std::int64_t{s.lane} + lane.variate;
   const float* const own = rho + at * patch;
   float* const out = to.kept + at * to.steps * to.trajectories + n;
@@ -102,15 +152,18 @@ __global__ void __launch_bounds__(32 * kChainWarps)
   int side = 0;
   for (std::int32_t round = 0; round < s.horizon; round += kRound, side ^= 1) {
     const std::int32_t first = round + warp * kSegment;
+    float z[kSegment];
+#pragma unroll
+    for (int i = 0; i < kSegment; ++i) {
+      z[i] = first + i < s.horizon ? knot_normal(s, lane.variate, n, first + i) : 0;
+    }
+    if (round == 0) await_previous();
     // A lane for each step.
     const std::int32_t step = first + k;
     const bool joined = step > 0 && k < kSegment && step < s.horizon;
     const float of_step = joined ? own[step < patch ? step - 1 : patch - 1] : 0;
     const float free = sqrtf((1 - of_step) * (1 + of_step));
-    float z[kSegment];
     float factor[kSegment];
-#pragma unroll
-    for (int i = 0; i < kSegment; ++i) z[i] = knot_normal(s, lane.variate, n, first + i);
 #pragma unroll
     for (int i = 0; i < kSegment; ++i) {
       const float r = __shfl_sync(~0U, of_step, i);
