@@ -70,12 +70,16 @@ template <typename Search>
 TOTO_HOST_DEVICE double rho_afterwards(const float* rho, std::int32_t patch, const Search& search) {
   const std::int32_t quarter = patch / 4;
   if (quarter < 2) return patch > 1 ? static_cast<double>(rho[patch - 2]) : 0;
-  double rest[2] = {};  // sums of 1 - rho^2: of the last but one quarter, and of the last
-  for (std::int32_t i = 0; i < 2 * quarter; ++i) {
-    const auto r = static_cast<double>(rho[patch - 1 - 2 * quarter + i]);
-    rest[i / quarter] += 1 - r * r;
-  }
-  const double from = quarter / rest[0], to = quarter / rest[1];
+  // The sum of 1 - rho^2 over a quarter that ends so many neighbours before the last.
+  const auto rest = [&](std::int32_t before) {
+    double sum = 0;
+    for (std::int32_t i = 0; i < quarter; ++i) {
+      const auto r = static_cast<double>(rho[patch - 1 - before - quarter + i]);
+      sum += 1 - r * r;
+    }
+    return sum;
+  };
+  const double from = quarter / rest(quarter), to = quarter / rest(0);
   const auto after = [](double v, double squared, std::int32_t steps) {
 #ifdef __CUDA_ARCH__
 #pragma unroll 1  // less code to fetch: it runs once

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "backend/cuda/runtime/warp.cuh"
 #include "backend/score_pairs.h"
 
 namespace toto::cuda {
@@ -14,7 +15,7 @@ template <typename Prior, int kThreads>
 __device__ void correlate(const double* scores, std::int32_t tokens, std::int32_t patch,
                           float* rho) {
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
-  // Sums of the threads, added up in their order by each of them.
+  // Sums of the threads, added up by every warp.
   __shared__ double all[kThreads], weights[kThreads];
   all[thread] = weights[thread] = 0;
   for (std::int32_t at = thread; at + 1 < patch; at += kThreads) {
@@ -26,11 +27,11 @@ __device__ void correlate(const double* scores, std::int32_t tokens, std::int32_
   __syncthreads();
   double total = 0, count = 0;
   const std::int32_t with_some = patch - 1 < kThreads ? patch - 1 : kThreads;
-  for (std::int32_t i = 0; i < with_some; ++i) {
+  for (std::int32_t i = thread % 32; i < with_some; i += 32) {
     total += all[i];
     count += weights[i];
   }
-  const Prior prior(total, count, patch);
+  const Prior prior(sum_of_lanes(total), sum_of_lanes(count), patch);
   for (std::int32_t at = thread; at + 1 < patch; at += kThreads) {
     rho[at] = prior.drawn(static_cast<double>(rho[at]));
   }

@@ -74,14 +74,13 @@ __device__ float knot_score(const float (&knots)[kQuantiles], float x) {
   return upper ? -z : z;
 }
 
-/// A thread block for each lane.
+/// A thread block for each lane. It waits before it lets the next begin: what comes next reads
+/// the call before it waits.
 __global__ void __launch_bounds__(kScoreThreads)
     neighbours(const LiveCall* call, DeviceArrays a, const float* quantiles, double* scores,
                float* rho) {
-  await_previous();  // first: what comes next reads the call before it waits
-  let_next_begin();
   const auto index = static_cast<std::int32_t>(blockIdx.x);
-  if (index >= call->lanes) return;
+  if (index >= call->lanes) return await_previous();
   const LaneOfCall lane = lane_of_call(*call, index);
   const CallSlice& s = lane.s;
   const std::int32_t tokens = max(s.scored - 1 - s.patch, 0);
@@ -94,6 +93,8 @@ __global__ void __launch_bounds__(kScoreThreads)
   double* const own = tokens * a.patch <= kScoreThreads ? near : scores + row * a.patch;
   float* const to = rho + (std::int64_t{s.lane} + lane.variate) * a.patch;
   float* const found = a.patch <= kScoreThreads ? near_rho : to;
+  await_previous();
+  let_next_begin();
   for (std::int32_t cell = thread; cell < tokens * a.patch; cell += kScoreThreads) {
     float knots[kQuantiles];
     const std::int64_t at = (row + cell / a.patch) * kQuantiles * a.patch + cell % a.patch;
@@ -217,16 +218,17 @@ __device__ float at_knot_score(const float* knots, float z, KnotTails tails) {
 /// A thread block for each lane and step: scores become draws, in place.
 __global__ void __launch_bounds__(kThreads)
     draws(const LiveCall* call, std::int32_t patch, const float* quantiles, KnotOutputs to) {
-  begin_kernel();
+  let_next_begin();
   const auto index = static_cast<std::int32_t>(std::int64_t{blockIdx.x} / to.steps);
   const auto step = static_cast<std::int32_t>(std::int64_t{blockIdx.x} % to.steps);
-  if (index >= call->lanes) return;
+  if (index >= call->lanes) return await_previous();
   const LaneOfCall lane = lane_of_call(*call, index);
   const CallSlice& s = lane.s;
   const std::int32_t token = s.context + step / patch - 1 - s.patch;
-  if (step >= s.horizon || token < 0 || token >= s.tokens) return;
+  if (step >= s.horizon || token < 0 || token >= s.tokens) return await_previous();
   const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens + token;
   __shared__ float knots[kQuantiles];
+  await_previous();
   if (threadIdx.x < kQuantiles) {
     knots[threadIdx.x] = quantiles[(row * kQuantiles + threadIdx.x) * patch + step % patch];
   }

@@ -14,7 +14,7 @@
 namespace toto::cuda {
 namespace {
 
-constexpr int kThreads = 256;  // of a lane
+constexpr int kThreads = 512;  // of a lane
 constexpr int kLaneWarps = kThreads / 32;
 constexpr int kWarps = 4;  // rows of a thread block
 constexpr float kMinScale = 1e-6F;
@@ -262,9 +262,11 @@ __device__ void sort_knots(float (&v)[kQuantiles]) {
 }
 
 /// A warp for each token: quantiles [9][P] of the patch after it. A lane takes each 32nd step. What
-/// is infinite becomes the lowest or highest finite value of its level in the patch.
+/// is infinite becomes the lowest or highest finite value of its level in the patch. It waits
+/// before it lets the next begin, so all kernels behind it may read the call before they wait.
 __global__ void quantiles(const LiveCall* call, DeviceArrays a, const float* raw, float* y) {
-  begin_kernel();
+  await_previous();
+  let_next_begin();
   const auto row =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
   if (row >= call->rows) return;
@@ -352,11 +354,12 @@ struct StepOf {
 /// A warp for each token.
 __global__ void knot_statistics(const LiveCall* call, DeviceArrays a, const float* quantiles,
                                 KnotOutputs to) {
-  begin_kernel();
+  let_next_begin();
   const auto row =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
-  if (row >= call->rows) return;
+  if (row >= call->rows) return await_previous();
   const Token t = token_of(*call, row);
+  await_previous();
   for (std::int32_t i = threadIdx.x % 32; i < a.patch; i += 32) {
     const StepOf of(t, a, quantiles, row, i);
     if (!of.there) break;
@@ -368,10 +371,11 @@ __global__ void knot_statistics(const LiveCall* call, DeviceArrays a, const floa
 /// A thread block for each token and step, a thread for each trajectory.
 __global__ void knot_draws(const LiveCall* call, DeviceArrays a, const float* quantiles,
                            KnotOutputs to) {
-  begin_kernel();
+  let_next_begin();
   const auto row = static_cast<std::int32_t>(blockIdx.x);
-  if (row >= call->rows) return;
+  if (row >= call->rows) return await_previous();
   const Token t = token_of(*call, row);
+  await_previous();
   const StepOf of(t, a, quantiles, row, static_cast<std::int32_t>(blockIdx.y));
   if (!of.there) return;
   const KnotStep step{t.s, t.variate, of.step, of.loc, of.scale, of.knots};
