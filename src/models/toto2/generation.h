@@ -80,9 +80,9 @@ class Sink {
   }
 };
 
-/// Tokens of a context whose forecasts show how steps go together: with all of 1,024 steps coherent
-/// paths of many series cost a sixth of a forecast, with these a twentieth.
-inline constexpr std::int32_t kPathTokens = 16;
+/// Tokens of a context whose forecasts show how steps go together. More cost more than they tell:
+/// docs/statistics.md, "Coherent paths of Toto 2.0".
+inline constexpr std::int32_t kPathTokens = 10;
 
 /// How many of them a context of so many patches has at most.
 [[nodiscard]] constexpr std::int32_t path_tokens(bool coherent, std::int32_t context) {
