@@ -86,13 +86,13 @@ __device__ void sum_splits(const float* xs, const float* ws, int rows, float* pa
   }
 }
 
-/// Thread blocks: G groups of eight rows each, by 8 * CW outputs each.
+/// What a thread block does: G groups of eight rows by 8 * CW outputs.
 template <int CW, int G, Operands O>
-__global__ void __launch_bounds__(32 * kMaxWarps)
-    few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
-            Rows count, std::int32_t out, std::int32_t in, std::int32_t pitch, Epilogue epilogue,
-            bool activated, int slices, const float* __restrict__ gain, const float* scale,
-            bool norm, float epsilon) {
+__device__ void multiply_block(const float* __restrict__ w, const float* __restrict__ bias,
+                               const float* x, float* y, Rows count, std::int32_t out,
+                               std::int32_t in, std::int32_t pitch, Epilogue epilogue,
+                               bool activated, int slices, const float* __restrict__ gain,
+                               const float* scale, bool norm, float epsilon) {
   constexpr int kOutputs = 8 * CW;
   constexpr int kRows = G * kFewRows;
   constexpr int kQuads = kSlice / 4;
@@ -219,6 +219,21 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
 }
 
 template <int CW, int G, Operands O>
+__global__ void __launch_bounds__(32 * kMaxWarps)
+    few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
+            Rows count, std::int32_t out, std::int32_t in, std::int32_t pitch, Epilogue epilogue,
+            bool activated, int slices, const float* __restrict__ gain, const float* scale,
+            bool norm, float epsilon) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  if constexpr (O == Operands::whole)  // others are Hopper's alone (operands_of)
+#endif
+  {
+    multiply_block<CW, G, O>(w, bias, x, y, count, out, in, pitch, epilogue, activated, slices,
+                             gain, scale, norm, epsilon);
+  }
+}
+
+template <int CW, int G, Operands O>
 bool run(const ProductArgs& a, const Stream& s) {
   const int slices = (a.in + kSlice - 1) / kSlice;
   constexpr int kRows = G * kFewRows;
@@ -252,9 +267,12 @@ bool choose(const ProductArgs& a, const Stream& s) {
       static_cast<int>(ceil_div(a.out, 24)) > s.processors) {
     return false;
   }
-  // All rows in one block, where there is room: weights and inputs come from the cache less often.
-  if (a.rows.count > 2 * kFewRows && choose_outputs<3, O>(a, s)) return true;
-  if (a.rows.count > kFewRows && choose_outputs<2, O>(a, s)) return true;
+  if constexpr (O != Operands::whole) {
+    // All rows in one block, where there is room: weights and inputs come from the cache less
+    // often.
+    if (a.rows.count > 2 * kFewRows && choose_outputs<3, O>(a, s)) return true;
+    if (a.rows.count > kFewRows && choose_outputs<2, O>(a, s)) return true;
+  }
   // Wide blocks where there are many outputs: the inputs are read less often.
   return a.out >= 4096 ? run<3, 1, O>(a, s) : run<1, 1, O>(a, s);
 }
