@@ -48,9 +48,8 @@ __device__ float knot_score(const float (&knots)[kQuantiles], float x) {
     right = knots[kQuantiles - 1 - q] > x ? knots[kQuantiles - 1 - q] : right;
   }
   const auto beyond = [x](float outer, float inner) {
-    const auto step =
-        static_cast<float>(knot_width(static_cast<double>(outer), static_cast<double>(inner)));
-    return step == 0 ? 0.5F : exp2f((outer - x) / step);
+    const double step = knot_width(static_cast<double>(outer), static_cast<double>(inner));
+    return step == 0 ? 0.5F : exp2f((outer * 0.5F - x * 0.5F) / static_cast<float>(step * 0.5));
   };
   bool upper = false;
   float parts = 0;  // of kParts, beyond x
