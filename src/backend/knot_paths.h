@@ -17,8 +17,9 @@ namespace toto::paths {
 
 /// The normal score of x in the distribution with these knots and exponential tails: within 5 of 0,
 /// NaN where there is none. An observation that equals several knots, or lies beyond a tail that is
-/// no wider than a point, counts as the middle of that mass.
-TOTO_HOST_DEVICE inline double knot_score(Knots knots, double x) {
+/// no wider than a point, counts as the middle of that mass. (Of float32 on a device:
+/// cuda/ops2/paths.cu.)
+inline double knot_score(Knots knots, double x) {
   const std::size_t n = knots.size();
   const auto parts = static_cast<double>(n + 1);
   if (std::isnan(x) || std::isnan(knots[n - 1])) return NAN;  // NaN come last

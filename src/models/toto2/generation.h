@@ -80,8 +80,9 @@ class Sink {
   }
 };
 
-/// Tokens of a context whose forecasts show how steps go together. More cost more than they tell:
-/// docs/statistics.md, "Coherent paths of Toto 2.0".
+/// Tokens of a context whose forecasts show how steps go together. Each is one row more for the
+/// last layer and the head; docs/statistics.md, "Coherent paths of Toto 2.0", has what more would
+/// gain.
 inline constexpr std::int32_t kPathTokens = 10;
 
 /// How many of them a context of so many patches has at most.

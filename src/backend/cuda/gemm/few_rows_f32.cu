@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in float32 with up to 24 rows: a thread block has eight of them or several groups of
-// eight, and blocks of the same outputs read the weights from the cache. It asks for all its
+// eight, and blocks of the same outputs read the weights from the cache. A block asks for all its
 // weights at once, before it even knows that the inputs are there. Each warp has some slices of k
 // (product.h) of a group of rows, and forms one sum for each (row, output). The sums of the slices
 // are then added in order. Where operands are split or rounded (split.cuh), a slice here is three
@@ -261,7 +261,8 @@ bool choose_outputs(const ProductArgs& a, const Stream& s) {
 
 template <Operands O>
 bool choose(const ProductArgs& a, const Stream& s) {
-  // Beyond so many rows tiles of tf32 are faster, where there are outputs for all processors.
+  // Beyond so many rows tiles of tf32 are faster, where the widest blocks here would be more than
+  // there are processors. Tiles have no SiLU.
   constexpr int kRoundedRows = 16;
   if (O == Operands::rounded && a.rows.count > kRoundedRows && !a.silu &&
       static_cast<int>(ceil_div(a.out, 24)) > s.processors) {

@@ -27,17 +27,22 @@ struct PatchOf {
       : values(a.values + patch * a.patch), mask(a.mask + patch * a.patch) {}
 };
 
+/// What the lanes of a warp up to this one have.
+__device__ double sum_up_to_lane(double sum) {
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const double below = __shfl_up_sync(~0U, sum, static_cast<unsigned>(offset));
+    if (static_cast<int>(threadIdx.x) % 32 >= offset) sum += below;
+  }
+  return sum;
+}
+
 /// What all threads of lower number have, and after it in `total` what all have: by a fixed tree.
 __device__ double exclusive_sum(double own, double& total) {
   __shared__ double of_warp[kLaneWarps];
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
-  double sum = own;
-#pragma unroll
-  for (int offset = 1; offset < 32; offset *= 2) {
-    const double below = __shfl_up_sync(~0U, sum, static_cast<unsigned>(offset));
-    if (lane >= offset) sum += below;
-  }
+  const double sum = sum_up_to_lane(own);
   __syncthreads();  // the sums of the call before have been read
   if (lane == 31) of_warp[thread / 32] = sum;
   __syncthreads();
@@ -65,13 +70,7 @@ struct Running {
     seen = i + lane < steps && patch.mask[i + lane] != 0;
     x = seen ? static_cast<double>(patch.values[i + lane]) : 0;
     count = before.count + __popc(__ballot_sync(~0U, seen) & (~0U >> (31 - lane)));
-    sum = x;
-#pragma unroll
-    for (int offset = 1; offset < 32; offset *= 2) {
-      const double below = __shfl_up_sync(~0U, sum, static_cast<unsigned>(offset));
-      if (lane >= offset) sum += below;
-    }
-    sum += before.sum;
+    sum = sum_up_to_lane(x) + before.sum;
   }
   __device__ Running(double before_count, double before_sum)
       : count(before_count), sum(before_sum) {}
@@ -351,7 +350,7 @@ struct StepOf {
   }
 };
 
-/// A warp for each token.
+/// A warp for each token. It comes behind `quantiles` and reads the call before it waits.
 __global__ void knot_statistics(const LiveCall* call, DeviceArrays a, const float* quantiles,
                                 KnotOutputs to) {
   let_next_begin();
@@ -368,7 +367,7 @@ __global__ void knot_statistics(const LiveCall* call, DeviceArrays a, const floa
   }
 }
 
-/// A thread block for each token and step, a thread for each trajectory.
+/// A thread block for each token and step, a thread for each trajectory. The call as above.
 __global__ void knot_draws(const LiveCall* call, DeviceArrays a, const float* quantiles,
                            KnotOutputs to) {
   let_next_begin();
