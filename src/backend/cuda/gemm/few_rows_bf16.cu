@@ -16,8 +16,9 @@ constexpr int kMaxWarps = 8;
 
 __global__ void __launch_bounds__(32 * kMaxWarps)
     few_bf16(const __nv_bfloat16* __restrict__ w, const float* __restrict__ bias, const void* x_any,
-             void* y, Rows count, std::int32_t out, std::int32_t stored, std::int32_t in,
-             std::int32_t pitch, Epilogue epilogue, int slices, const float* __restrict__ gain) {
+             void* y, Rows count, bool known, std::int32_t out, std::int32_t stored,
+             std::int32_t in, std::int32_t pitch, Epilogue epilogue, int slices,
+             const float* __restrict__ gain) {
   extern __shared__ float4 shared[];
   auto* const ws = reinterpret_cast<__nv_bfloat16*>(shared);  // [slices][kOutputs][kPitch]
   __nv_bfloat16* const xs = ws + slices * kOutputs * kPitch;  // [slices][kFewRows][kPitch]
@@ -43,8 +44,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
   float4 gains[kFours];
   __shared__ float inverse[kFewRows];  // of the roots of rows that are to be normed
   if (gain != nullptr) load_part(gains, gain);
-  begin_kernel();
-  const std::int32_t rows = live_rows(count);
+  const std::int32_t rows = begin_with_rows(count, known);
   const std::int32_t row_width = padded_bf16(in);
   for (int row = warp; gain != nullptr && row < kFewRows; row += warps) {
     float4 v[kFours] = {};
@@ -134,8 +134,8 @@ bool few_rows_bf16(const ProductArgs& a, const Stream& s) {
   allow_shared_memory<few_bf16>(bytes);
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
   launch(few_bf16, dim3(ceil_div(a.stored, kOutputs)), dim3(static_cast<unsigned>(32 * warps)),
-         bytes, s, static_cast<const __nv_bfloat16*>(a.w), a.bias, a.x, a.y, a.rows, a.out,
-         a.stored, a.in, a.pitch, a.epilogue, slices, a.gain);
+         bytes, s, static_cast<const __nv_bfloat16*>(a.w), a.bias, a.x, a.y, a.rows, s.calls_known,
+         a.out, a.stored, a.in, a.pitch, a.epilogue, slices, a.gain);
   return true;
 }
 

@@ -89,7 +89,7 @@ __device__ void sum_splits(const float* xs, const float* ws, int rows, float* pa
 /// What a thread block does: G groups of eight rows by 8 * CW outputs.
 template <int CW, int G, Operands O>
 __device__ void multiply_block(const float* __restrict__ w, const float* __restrict__ bias,
-                               const float* x, float* y, Rows count, std::int32_t out,
+                               const float* x, float* y, Rows count, bool known, std::int32_t out,
                                std::int32_t in, std::int32_t pitch, Epilogue epilogue,
                                bool activated, int slices, const float* __restrict__ gain,
                                const float* scale, bool norm, float epsilon) {
@@ -102,8 +102,9 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
   float* const ws = memory;                           // [slices][kOutputs][kPitch]
   float* const xs = ws + slices * kOutputs * kPitch;  // [slices][kRows][kPitch]
   float* const part = xs + slices * kRows * kPitch;   // [slices * kParts][kRows][kOutputs]
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / 32;
+  const int lane = thread % 32;
   const int warps = static_cast<int>(blockDim.x) / 32;
   const std::int32_t row0 = static_cast<std::int32_t>(blockIdx.x) * kRows;
   const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.y) * kOutputs;
@@ -139,8 +140,7 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
       *reinterpret_cast<float4*>(xs + (s * kRows + i / kQuads) * kPitch + i % kQuads * 4) = zero;
     }
   }
-  begin_kernel();
-  const std::int32_t rows = live_rows(count) - row0;
+  const std::int32_t rows = begin_with_rows(count, known) - row0;
   if (scale != nullptr && threadIdx.x < static_cast<unsigned>(most)) {
     inverse[threadIdx.x] = scale[row0 + static_cast<int>(threadIdx.x)];
   }
@@ -167,6 +167,25 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
     }
   }
   commit_copies();
+  // Which output a thread forms, and what that is added to: asked for while others arrive.
+  const bool gated = epilogue == Epilogue::gated;
+  const bool residual = epilogue == Epilogue::residual;
+  const int width = gated ? kOutputs / 2 : kOutputs;
+  const std::int32_t columns = gated ? out / 2 : out;
+  int r = 0;
+  int o = 0;
+  float* result = nullptr;
+  float before = 0;
+  bool there = false;
+  const auto take = [&](int i) {
+    r = gated ? i / (kOutputs / 2) : i / kOutputs;
+    o = i - r * width;
+    const std::int32_t column = out0 / (gated ? 2 : 1) + o;
+    there = r < min(rows, kRows) && column < columns;
+    result = y + std::int64_t{row0 + r} * columns + column;
+    if (residual && there) before = *result;
+  };
+  take(thread);
   wait_copies<0>();
   __syncwarp();
   if (G > 1 || norm || gain != nullptr) __syncthreads();
@@ -198,38 +217,33 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
     for (int s = 0; s < parts; ++s) sum += part[(s * kRows + r) * kOutputs + o];
     return __fmaf_rn(sum, normed ? inverse[r] : 1.0F, biases[o]);
   };
-  const bool gated = epilogue == Epilogue::gated;
-  const int width = gated ? kOutputs / 2 : kOutputs;
-  const std::int32_t columns = gated ? out / 2 : out;
-  for (int i = static_cast<int>(threadIdx.x); i < kRows * width;
-       i += static_cast<int>(blockDim.x)) {
-    const int r = i / width;
-    const int o = i % width;
-    const std::int32_t column_at = out0 / (gated ? 2 : 1) + o;
-    if (r >= rows || column_at >= columns) continue;
-    float* const to = y + std::int64_t{row0 + r} * columns + column_at;
-    if (gated) {
-      *to = silu(total(r, 2 * o)) * total(r, 2 * o + 1);
-    } else {
-      float v = total(r, o);
-      if (activated) v = silu(v);
-      *to = epilogue == Epilogue::residual ? *to + v : v;
+  for (int i = thread; i < kRows * width;) {
+    if (there) {
+      if (gated) {
+        *result = silu(total(r, 2 * o)) * total(r, 2 * o + 1);
+      } else {
+        float v = total(r, o);
+        if (activated) v = silu(v);
+        *result = residual ? before + v : v;
+      }
     }
+    i += static_cast<int>(blockDim.x);
+    take(i);
   }
 }
 
 template <int CW, int G, Operands O>
 __global__ void __launch_bounds__(32 * kMaxWarps)
     few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
-            Rows count, std::int32_t out, std::int32_t in, std::int32_t pitch, Epilogue epilogue,
-            bool activated, int slices, const float* __restrict__ gain, const float* scale,
-            bool norm, float epsilon) {
+            Rows count, bool known, std::int32_t out, std::int32_t in, std::int32_t pitch,
+            Epilogue epilogue, bool activated, int slices, const float* __restrict__ gain,
+            const float* scale, bool norm, float epsilon) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
   if constexpr (O == Operands::whole)  // others are Hopper's alone (operands_of)
 #endif
   {
-    multiply_block<CW, G, O>(w, bias, x, y, count, out, in, pitch, epilogue, activated, slices,
-                             gain, scale, norm, epsilon);
+    multiply_block<CW, G, O>(w, bias, x, y, count, known, out, in, pitch, epilogue, activated,
+                             slices, gain, scale, norm, epsilon);
   }
 }
 
@@ -245,8 +259,8 @@ bool run(const ProductArgs& a, const Stream& s) {
   const int warps = slices * G < kMaxWarps ? slices * G : kMaxWarps;
   launch(few_f32<CW, G, O>, dim3(ceil_div(a.rows.count, kRows), ceil_div(a.out, 8 * CW)),
          dim3(static_cast<unsigned>(32 * warps)), bytes, s, static_cast<const float*>(a.w), a.bias,
-         static_cast<const float*>(a.x), static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch,
-         a.epilogue, a.silu, slices, a.gain, a.scale, a.norm, a.epsilon);
+         static_cast<const float*>(a.x), static_cast<float*>(a.y), a.rows, s.calls_known, a.out,
+         a.in, a.pitch, a.epilogue, a.silu, slices, a.gain, a.scale, a.norm, a.epsilon);
   return true;
 }
 

@@ -113,6 +113,13 @@ void with_epilogue(Epilogue epilogue, const Run& run) {
 __device__ inline std::int32_t live_rows(const Rows& rows) {
   return rows.live == nullptr ? rows.count : *rows.live * rows.times;
 }
+/// The same, where a kernel begins.
+__device__ inline std::int32_t begin_with_rows(const Rows& rows, bool known) {
+  begin_lookups(known);
+  const std::int32_t now = live_rows(rows);
+  end_lookups(known);
+  return now;
+}
 
 /// x / (1 + e^-x) without the branches that a division has, so that those of many outputs run side
 /// by side: some units of the last place from it; beyond 87 below zero it is zero.

@@ -21,8 +21,8 @@ template <int BO, int BR, int WO, int WR, Epilogue E>
 __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
     tile_bf16(const __nv_bfloat16* __restrict__ w, const float* __restrict__ bias,
               const float* scale, const __nv_bfloat16* __restrict__ x, void* y, Rows count,
-              std::int32_t out, std::int32_t stored, std::int32_t in, std::int32_t pitch,
-              bool silu_of) {
+              bool known, std::int32_t out, std::int32_t stored, std::int32_t in,
+              std::int32_t pitch, bool silu_of) {
   constexpr int kThreads = 32 * WO * WR;
   constexpr int kM = BO / WO / 16;  // steps of 16 outputs of a warp
   constexpr int kN = BR / WR / 8;   // and of 8 rows
@@ -31,8 +31,7 @@ __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
   auto* const ws = reinterpret_cast<__nv_bfloat16*>(shared);  // [kStages][BO][kDepth]
   __nv_bfloat16* const xs = ws + kStages * BO * kDepth;       // [kStages][BR][kDepth]
 
-  begin_kernel();
-  const std::int32_t rows = live_rows(count);
+  const std::int32_t rows = begin_with_rows(count, known);
   const std::int32_t row0 = static_cast<std::int32_t>(blockIdx.y) * BR;
   const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) * BO;
   if (row0 >= rows) return;
@@ -156,8 +155,8 @@ void run(const ProductArgs& a, const Stream& s) {
   const dim3 grid(ceil_div(a.stored, BO), ceil_div(a.rows.count, BR));
   launch(tile_bf16<BO, BR, WO, WR, E>, grid, dim3(32 * WO * WR), kBytes, s,
          static_cast<const __nv_bfloat16*>(a.w), a.bias, a.scale,
-         static_cast<const __nv_bfloat16*>(a.x), a.y, a.rows, a.out, a.stored, a.in, a.pitch,
-         a.silu);
+         static_cast<const __nv_bfloat16*>(a.x), a.y, a.rows, s.calls_known, a.out, a.stored, a.in,
+         a.pitch, a.silu);
 }
 
 template <Epilogue E>

@@ -136,7 +136,7 @@ struct Ending {
 template <int N, End E>
 __global__ void __launch_bounds__(kGroupThreads, 1)
     group_bf16(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
-               const float* __restrict__ bias, const float* scale, void* y, Rows count,
+               const float* __restrict__ bias, const float* scale, void* y, Rows count, bool known,
                std::int32_t out, std::int32_t stored, std::int32_t pitch) {
   using S = Shape<N>;
   extern __shared__ std::byte memory[];
@@ -160,9 +160,8 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
     publish_barriers();
   }
   __syncthreads();
-  begin_kernel();
 
-  const std::int32_t rows = live_rows(count);
+  const std::int32_t rows = begin_with_rows(count, known);
   const std::int32_t all_tiles = out_tiles * ((rows + kGroupRows - 1) / kGroupRows);
   const auto stride = static_cast<std::int32_t>(gridDim.x);
   Cursor<S::kStages> at;
@@ -245,7 +244,7 @@ void run(const ProductArgs& a, const Stream& s) {
   const CUtensorMap w = boxes_of(a.w, true, a.stored, a.pitch, N);
   const CUtensorMap x = boxes_of(a.x, true, a.rows.count, padded_bf16(a.in), kGroupRows);
   launch_tiles(group_bf16<N, E>, group_tiles(a.stored, a.rows.count, N), S::kBytes, s, w, x, a.bias,
-               a.scale, a.y, a.rows, a.out, a.stored, a.pitch);
+               a.scale, a.y, a.rows, s.calls_known, a.out, a.stored, a.pitch);
 }
 
 template <End E, int... Widths>

@@ -42,16 +42,15 @@ template <int BR, int BO, int TR, int TO, Epilogue E>
 __global__ void __launch_bounds__(Tile<BR, BO, TR, TO>::kThreads,
                                   512 / Tile<BR, BO, TR, TO>::kThreads)
     tile_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* scale,
-             const float* __restrict__ x, float* y, Rows count, std::int32_t out, std::int32_t in,
-             std::int32_t pitch) {
+             const float* __restrict__ x, float* y, Rows count, bool known, std::int32_t out,
+             std::int32_t in, std::int32_t pitch) {
   using Memory = Tile<BR, BO, TR, TO>;
   constexpr int kStages = Memory::kStages;
   constexpr int kAtOnce = Memory::kAtOnce;
   extern __shared__ float4 shared[];
   Memory& tile = *reinterpret_cast<Memory*>(shared);
 
-  begin_kernel();
-  const std::int32_t rows = live_rows(count);
+  const std::int32_t rows = begin_with_rows(count, known);
   const std::int32_t row0 = static_cast<std::int32_t>(blockIdx.y) * BR;
   const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) * BO;
   if (row0 >= rows) return;
@@ -198,7 +197,7 @@ void run(const ProductArgs& a, const Stream& s) {
   const dim3 grid(ceil_div(a.out, BO), ceil_div(a.rows.count, BR));
   launch(tile_f32<BR, BO, TR, TO, E>, grid, dim3(Memory::kThreads), sizeof(Memory), s,
          static_cast<const float*>(a.w), a.bias, a.scale, static_cast<const float*>(a.x),
-         static_cast<float*>(a.y), a.rows, a.out, a.in, a.pitch);
+         static_cast<float*>(a.y), a.rows, s.calls_known, a.out, a.in, a.pitch);
 }
 
 template <Epilogue E>

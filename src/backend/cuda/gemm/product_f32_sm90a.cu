@@ -115,7 +115,7 @@ __device__ void finish_singly(const float (&sum)[N / 2], const float* __restrict
 template <int N, Epilogue E, bool Fours, Operands O>
 __global__ void __launch_bounds__(kGroupThreads, 1)
     group_f32(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
-              const float* __restrict__ bias, const float* scale, float* y, Rows count,
+              const float* __restrict__ bias, const float* scale, float* y, Rows count, bool known,
               std::int32_t out, std::int32_t in) {
   using S = Shape<N, O>;
   extern __shared__ std::byte memory[];
@@ -142,9 +142,8 @@ __global__ void __launch_bounds__(kGroupThreads, 1)
     publish_barriers();
   }
   __syncthreads();
-  begin_kernel();
 
-  const std::int32_t rows = live_rows(count);
+  const std::int32_t rows = begin_with_rows(count, known);
   const std::int32_t all_tiles = out_tiles * ((rows + kGroupRows - 1) / kGroupRows);
   const auto stride = static_cast<std::int32_t>(gridDim.x);
   Cursor<S::kStages> at;
@@ -252,7 +251,7 @@ void run(const ProductArgs& a, const Stream& s) {
   const CUtensorMap w = boxes_of(a.w, false, a.out, a.pitch, N);
   const CUtensorMap x = boxes_of(a.x, false, a.rows.count, a.in, kGroupRows);
   launch_tiles(group_f32<N, E, Fours, O>, group_tiles(a.out, a.rows.count, N), S::kBytes, s, w, x,
-               a.bias, a.scale, static_cast<float*>(a.y), a.rows, a.out, a.in);
+               a.bias, a.scale, static_cast<float*>(a.y), a.rows, s.calls_known, a.out, a.in);
 }
 
 template <Epilogue E, Operands O>

@@ -20,10 +20,11 @@ namespace {
 constexpr int kPitch = kSliceBf16 + 8;  // eight rows lie in different banks
 constexpr int kMaxWarps = 26;
 constexpr int kRowsOfTile = 8;
-constexpr int kMostSplit = 4;                     // blocks of a cluster
-constexpr int kSlicesToSplit = 8;                 // fewer are faster in one block
-constexpr int kPieces = kSliceBf16 / kPitchBf16;  // of 128 bytes, in a slice of a row
-static_assert(kPieces * kPitchBf16 == kSliceBf16 && kPitchBf16 == 64);
+constexpr int kMostSplit = 4;      // blocks of a cluster
+constexpr int kSlicesToSplit = 8;  // fewer are faster in one block
+/// Eight lanes copy so many columns.
+constexpr int kColumns = kPitchBf16;
+static_assert(kSliceBf16 % kColumns == 0 && kColumns == 64);
 
 struct Some {
   const __nv_bfloat16* w;
@@ -32,6 +33,7 @@ struct Some {
   const void* x;       // bfloat16, or float32 if `norm`
   void* y;
   Rows count;
+  bool known;  // Stream::calls_known
   std::int32_t out, stored, in, pitch;
   Epilogue epilogue;
   bool silu, norm;
@@ -75,23 +77,6 @@ struct Memory {
                sizeof(float);
   }
 };
-
-/// A slice of `rows` rows to shared memory, pieces of four rows by 128 bytes in turn by `warps`
-/// warps, of which this is number `warp`. from(row, k): nullptr where there is nothing; zeros then.
-/// `any`: some address that may be read.
-template <typename From>
-__device__ void bring(__nv_bfloat16* to, int rows, int warp, int warps, const __nv_bfloat16* any,
-                      const From& from) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int k0 = lane % 8 * 8;
-#pragma unroll 2
-  for (int i = warp; i < rows / 4 * kPieces; i += warps) {
-    const int row = i / kPieces * 4 + lane / 8;
-    const int k = i % kPieces * kPitchBf16 + k0;
-    const __nv_bfloat16* const source = from(row, k);
-    copy_16(to + row * kPitch + k, source != nullptr ? source : any, source != nullptr ? 16 : 0);
-  }
-}
 
 /// Sixteen k of all parts, twice: `w` and `x` are addresses in shared memory.
 template <int Parts>
@@ -150,6 +135,13 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
   const int own_slices = (rank + 1) * a.slices / a.split - first_slice;
   const int own_rows = most / a.split;
   const bool adds = a.epilogue == Epilogue::residual && a.out % 4 == 0;
+  // Addresses are worked out before the inputs are there: of the weights and rows that a warp
+  // multiplies, and of what a lane brings of its rows.
+  const std::uint32_t w_at = shared_address(ws + lane % 16 * kPitch + lane / 16 * 8);
+  const std::uint32_t x_at = shared_address(xs + lane % 8 * kPitch + lane / 8 * 8);
+  const int own = lane % kSliceLanes;
+  const int first_row = tile * kRowsOfTile + (a.norm ? lane / kSliceLanes : lane / 8);
+  const int column = a.norm ? own * 4 : lane % 8 * 8;
 
   if (a.split > 1) arrive_in_cluster();  // it is there, and so is its memory
   std::int32_t rows = 0;
@@ -159,27 +151,44 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
     const bool works = !helps && s0 + group < own_slices;
     if (s0 > 0) __syncthreads();  // the slices before have been multiplied
     if (works) {
-      bring(ws, kOutputs, tile, a.tiles, a.w, [&](int o, int k) {
-        const bool inside = out0 + o < a.stored && s * kSliceBf16 + k < a.pitch;
-        return inside ? a.w + std::int64_t{out0 + o} * a.pitch + s * kSliceBf16 + k : nullptr;
-      });
+      // Four outputs at a time, every tile's warp some of them. Others than those that are stored
+      // stay as they are: nobody takes their sums.
+      const int first = tile * 4 + lane / 8;
+      const int columns = a.pitch - s * kSliceBf16;
+      __nv_bfloat16* to = ws + first * kPitch + lane % 8 * 8;
+      const __nv_bfloat16* w =
+          a.w + std::int64_t{out0 + first} * a.pitch + s * kSliceBf16 + lane % 8 * 8;
+#pragma unroll 1
+      for (int o = first; o < kOutputs && out0 + o < a.stored; o += 4 * a.tiles) {
+#pragma unroll
+        for (int k = 0; k < kSliceBf16; k += kColumns) {
+          if (k < columns) copy_16(to + k, w + k, 16);
+        }
+        w += 4 * a.tiles * a.pitch;
+        to += 4 * a.tiles * kPitch;
+      }
     } else if (helps && s0 == 0) {
       for (int o = lane; o < kOutputs; o += 32) {
         m.bias[o] = a.bias != nullptr && out0 + o < a.stored ? a.bias[out0 + o] : 0.0F;
       }
     }
-    if (s0 == 0) {
-      begin_kernel();
-      rows = live_rows(a.count);
-    }
+    // Of a row of the inputs, which are float32 or bfloat16.
+    const std::int32_t width = a.norm ? a.in : padded_bf16(a.in);
+    const std::int32_t left = width - s * kSliceBf16 - column;
+    const std::int64_t from = std::int64_t{first_row} * width + s * kSliceBf16 + column;
+    if (s0 == 0) rows = begin_with_rows(a.count, a.known);
     if (works && a.norm) {
-      const auto* const x = static_cast<const float*>(a.x) + s * kSliceBf16;
-      const int own = lane % kSliceLanes;
+      const float* x = static_cast<const float*>(a.x) + from;
       float4 v[kRowsOfTile / 2][kSliceFours];
 #pragma unroll
       for (int i = 0; i < kRowsOfTile / 2; ++i) {
-        const int r = tile * kRowsOfTile + i * 2 + lane / kSliceLanes;
-        load_slice(v[i], x + std::int64_t{r} * a.in, own, r < rows ? a.in - s * kSliceBf16 : 0);
+        const bool there = first_row + i * 2 < rows;
+#pragma unroll
+        for (int j = 0; j < kSliceFours; ++j) {
+          const int k = j * kSliceLanes * 4;
+          v[i][j] = there && k < left ? *reinterpret_cast<const float4*>(x + k) : float4{};
+        }
+        x += 2 * width;
       }
 #pragma unroll
       for (int i = 0; i < kRowsOfTile / 2; ++i) {
@@ -193,13 +202,18 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
         }
       }
     } else if (works) {
-      const std::int32_t row_width = padded_bf16(a.in);
-      const auto* const x = static_cast<const __nv_bfloat16*>(a.x) +
-                            std::int64_t{tile * kRowsOfTile} * row_width + s * kSliceBf16;
-      bring(xs, kRowsOfTile, 0, 1, a.w, [&](int r, int k) {
-        const bool inside = tile * kRowsOfTile + r < rows && s * kSliceBf16 + k < row_width;
-        return inside ? x + std::int64_t{r} * row_width + k : nullptr;
-      });
+      const __nv_bfloat16* x = static_cast<const __nv_bfloat16*>(a.x) + from;
+      __nv_bfloat16* to = xs + lane / 8 * kPitch + column;
+#pragma unroll
+      for (int i = 0; i < kRowsOfTile / 4; ++i) {
+        const bool there = first_row + i * 4 < rows;
+#pragma unroll
+        for (int k = 0; k < kSliceBf16; k += kColumns) {
+          copy_16(to + k, x + k, there && k < left ? 16 : 0);
+        }
+        x += 4 * width;
+        to += 4 * kPitch;
+      }
     } else if (helps && s0 == 0) {
       if (!a.norm && lane < most)
         m.by[lane] = a.scale != nullptr && lane < rows ? a.scale[lane] : 1;
@@ -219,15 +233,13 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
 
     if (works) {
       float sum[Parts][4] = {};
-      const std::uint32_t w = shared_address(ws + lane % 16 * kPitch + lane / 16 * 8);
-      const std::uint32_t x = shared_address(xs + lane % 8 * kPitch + lane / 8 * 8);
       const int end = min(kSliceBf16, a.pitch - s * kSliceBf16);
       if (end == kSliceBf16) {
 #pragma unroll
-        for (int k = 0; k < kSliceBf16; k += 32) multiply_pair(sum, w + k * 2, x + k * 2);
+        for (int k = 0; k < kSliceBf16; k += 32) multiply_pair(sum, w_at + k * 2, x_at + k * 2);
       } else {
 #pragma unroll 1
-        for (int k = 0; k < end; k += 32) multiply_pair(sum, w + k * 2, x + k * 2);
+        for (int k = 0; k < end; k += 32) multiply_pair(sum, w_at + k * 2, x_at + k * 2);
       }
       const int row = tile * kRowsOfTile + lane % 4 * 2;
       float* const to = m.part + (s * own_rows + row / a.split) * kOutputs + lane / 4;
@@ -257,6 +269,22 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
       m.by[lane] = inverse_root(all, a.in, a.epsilon);
     }
   }
+  const bool gated = a.epilogue == Epilogue::gated;
+  const int width = gated ? kOutputs / 2 : kOutputs;
+  const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
+  int own_row = 0;
+  int o = 0;
+  std::int64_t at = 0;
+  bool there = false;
+  const auto take = [&](int i) {
+    own_row = gated ? i / (kOutputs / 2) : i / kOutputs;
+    o = i - own_row * width;
+    const int r = own_row * a.split + rank;
+    const std::int32_t column = out0 / (gated ? 2 : 1) + o;
+    at = std::int64_t{r} * columns + column;
+    there = r < rows && column < columns;
+  };
+  take(thread);  // while others still multiply
   if (a.split > 1) {
     arrive_in_cluster();
     await_cluster();
@@ -264,37 +292,33 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
     __syncthreads();
   }
 
-  const bool gated = a.epilogue == Epilogue::gated;
-  const int width = gated ? kOutputs / 2 : kOutputs;
-  const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
 #pragma unroll 1
-  for (int i = thread; i < own_rows * width; i += static_cast<int>(blockDim.x)) {
-    const int own_row = gated ? i / (kOutputs / 2) : i / kOutputs;
-    const int r = own_row * a.split + rank;
-    const int o = i - own_row * width;
-    const std::int32_t column = out0 / (gated ? 2 : 1) + o;
-    if (r >= rows || column >= columns) continue;
-    const std::int64_t at = std::int64_t{r} * columns + column;
-    const int first = gated ? o / 8 * 16 + o % 8 : o;  // gates and values lie in groups of eight
-    const int second = gated ? first + 8 : first;
-    const float* const part = m.part + own_row * kOutputs;
-    float v = 0;
-    float u = 0;
+  for (int i = thread; i < own_rows * width;) {
+    if (there) {
+      const int r = own_row * a.split + rank;
+      const int first = gated ? o / 8 * 16 + o % 8 : o;  // gates and values lie in groups of eight
+      const int second = gated ? first + 8 : first;
+      const float* const part = m.part + own_row * kOutputs;
+      float v = 0;
+      float u = 0;
 #pragma unroll 4
-    for (int s = 0; s < a.slices; ++s) {
-      v += part[s * own_rows * kOutputs + first];
-      u += part[s * own_rows * kOutputs + second];
+      for (int s = 0; s < a.slices; ++s) {
+        v += part[s * own_rows * kOutputs + first];
+        u += part[s * own_rows * kOutputs + second];
+      }
+      v = __fmaf_rn(v, m.by[r], m.bias[first]);
+      u = __fmaf_rn(u, m.by[r], m.bias[second]);
+      if (gated || a.silu) {
+        v = silu(v);
+        static_cast<__nv_bfloat16*>(a.y)[at] = __float2bfloat16_rn(gated ? v * u : v);
+      } else {
+        float* const to = static_cast<float*>(a.y) + at;
+        if (a.epilogue == Epilogue::residual) v = (adds ? m.before[r * kOutputs + o] : *to) + v;
+        *to = v;
+      }
     }
-    v = __fmaf_rn(v, m.by[r], m.bias[first]);
-    u = __fmaf_rn(u, m.by[r], m.bias[second]);
-    if (gated || a.silu) {
-      v = silu(v);
-      static_cast<__nv_bfloat16*>(a.y)[at] = __float2bfloat16_rn(gated ? v * u : v);
-    } else {
-      float* const to = static_cast<float*>(a.y) + at;
-      if (a.epilogue == Epilogue::residual) v = (adds ? m.before[r * kOutputs + o] : *to) + v;
-      *to = v;
-    }
+    i += static_cast<int>(blockDim.x);
+    take(i);
   }
 }
 
@@ -338,6 +362,7 @@ bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
                   a.x,
                   a.y,
                   a.rows,
+                  s.calls_known,
                   a.out,
                   a.stored,
                   a.in,

@@ -23,6 +23,9 @@ struct Stream {
   int shared_bytes = 0;  // of one block at most
   int processors = 0;
   mutable std::uint64_t launches = 0;
+  /// Whether kernels may look up calls and numbers of rows before they wait: since those were
+  /// copied to the device, a kernel has come that waits before it lets the next begin.
+  mutable bool calls_known = false;
 };
 
 #ifdef __CUDACC__
@@ -43,10 +46,20 @@ __device__ inline void await_previous() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-/// How kernels begin.
+/// How kernels begin. The next one comes only now: what it does before it waits takes turns with
+/// what this one does with its inputs, so one kernel ahead is enough, and more cost time.
 __device__ inline void begin_kernel() {
-  let_next_begin();
   await_previous();
+  let_next_begin();
+}
+/// How kernels begin that look up a call: before they wait, if it is `known` (Stream::calls_known).
+/// What those before have written may be read once lookups have ended.
+__device__ inline void begin_lookups(bool known) {
+  if (!known) await_previous();
+}
+__device__ inline void end_lookups(bool known) {
+  if (known) await_previous();
+  let_next_begin();
 }
 
 /// Lets a kernel on the current device have as much dynamic shared memory as any thread of the

@@ -120,10 +120,12 @@ __device__ std::int64_t slot_of(const CallSlice& s, const HeadShape& shape, std:
 }
 
 /// A thread block for each row, a warp for each head: norms queries and keys in place.
-__global__ void norm_heads(const LiveCall* call, HeadShape shape, HeadGains gains, float* qkv) {
-  begin_kernel();
+__global__ void norm_heads(const LiveCall* call, bool known, HeadShape shape, HeadGains gains,
+                           float* qkv) {
+  begin_lookups(known);
   const auto row = static_cast<std::int32_t>(blockIdx.x);
-  if (row >= call->rows) return;
+  if (row >= call->rows) return end_lookups(known);
+  end_lookups(known);
   for (std::int32_t h = static_cast<std::int32_t>(threadIdx.x) / 32; h < shape.heads + shape.groups;
        h += static_cast<std::int32_t>(blockDim.x) / 32) {
     norm_head(qkv + std::int64_t{row} * shape.row() + std::int64_t{h} * shape.qk,
@@ -132,15 +134,16 @@ __global__ void norm_heads(const LiveCall* call, HeadShape shape, HeadGains gain
 }
 
 /// The same, and rotates queries in place, and keys on their way to the cache, with their values.
-__global__ void prepare_heads(const LiveCall* call, HeadShape shape, HeadGains gains,
+__global__ void prepare_heads(const LiveCall* call, bool known, HeadShape shape, HeadGains gains,
                               RotaryTables rotary, float* qkv, float* keys, float* values) {
-  begin_kernel();
+  begin_lookups(known);
   const auto row = static_cast<std::int32_t>(blockIdx.x);
-  if (row >= call->rows) return;
+  if (row >= call->rows) return end_lookups(known);
   const Token t = token_of(*call, row);
   const TokenRotation rotation(rotary, t.s, t.patch(), shape.qk);
   float* const from = qkv + std::int64_t{row} * shape.row();
   const std::int32_t heads = shape.heads + shape.groups;
+  end_lookups(known);
   for (std::int32_t h = static_cast<std::int32_t>(threadIdx.x) / 32; h < heads;
        h += static_cast<std::int32_t>(blockDim.x) / 32) {
     float* const head = from + std::int64_t{h} * shape.qk;
@@ -177,17 +180,18 @@ struct Seen {
 
 /// Over the cache: queries have been prepared in place.
 template <int kOwn, typename T>
-__global__ void attend_time(const LiveCall* all, const LiveCall* wanted, DeviceArrays a,
+__global__ void attend_time(const LiveCall* all, const LiveCall* wanted, bool known, DeviceArrays a,
                             HeadShape shape, const float* qkv, const float* keys,
                             const float* values, T* out, std::int32_t pitch) {
-  begin_kernel();
+  begin_lookups(known);
   const Work work(shape);
-  if (work.row >= wanted->rows) return;
+  if (work.row >= wanted->rows) return end_lookups(known);
   const Token t = token_of(*wanted, work.row);
   const CallSlice& s = t.s;
   const CallSlice& source = all->slices[t.slice];
   const std::int64_t from =
       source.row + std::int64_t{t.variate} * source.tokens + t.patch() - source.patch;
+  end_lookups(known);
   const float* const query =
       share_query(qkv + from * shape.row() + std::int64_t{work.head} * shape.qk, shape.qk);
   const std::int64_t at = slot_of(s, shape, t.variate, work.head / (shape.heads / shape.groups));
@@ -216,13 +220,13 @@ constexpr std::int64_t lane_floats(const HeadShape& shape, std::int32_t keys, st
 /// thread blocks have many warps (kMostWarps at most), so that each has little to do.
 template <int kOwn, typename T>
 __global__ void __launch_bounds__(32 * kMostWarps)
-    attend_lane(const LiveCall* all, const LiveCall* wanted, DeviceArrays a, HeadShape shape,
-                HeadGains gains, RotaryTables rotary, const float* qkv, float* keys, float* values,
-                bool keep, T* out, std::int32_t pitch) {
+    attend_lane(const LiveCall* all, const LiveCall* wanted, bool known, DeviceArrays a,
+                HeadShape shape, HeadGains gains, RotaryTables rotary, const float* qkv,
+                float* keys, float* values, bool keep, T* out, std::int32_t pitch) {
   extern __shared__ float4 shared[];
-  begin_kernel();
+  begin_lookups(known);
   const auto index = static_cast<std::int32_t>(blockIdx.x);
-  if (index >= wanted->lanes) return;
+  if (index >= wanted->lanes) return end_lookups(known);
   const LaneOfCall lane = lane_of_call(*wanted, index);
   const CallSlice& s = lane.s;
   const CallSlice& source = all->slices[lane.slice];
@@ -237,6 +241,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   float* const own_values = own_keys + n * stride;                            // [n][v]
   const std::int64_t at = slot_of(s, shape, lane.variate, group);
   const std::int64_t first_row = source.row + std::int64_t{lane.variate} * source.tokens;
+  end_lookups(known);
 
   for (std::int32_t j = warp; j < n; j += warps) {
     const std::int32_t patch = s.first_slot + j;
@@ -287,13 +292,14 @@ __global__ void __launch_bounds__(32 * kMostWarps)
 }
 
 template <int kOwn, typename T>
-__global__ void attend_variates(const LiveCall* call, DeviceArrays a, HeadShape shape,
+__global__ void attend_variates(const LiveCall* call, bool known, DeviceArrays a, HeadShape shape,
                                 const float* qkv, T* out, std::int32_t pitch) {
-  begin_kernel();
+  begin_lookups(known);
   const Work work(shape);
-  if (work.row >= call->rows) return;
+  if (work.row >= call->rows) return end_lookups(known);
   const Token t = token_of(*call, work.row);
   const CallSlice& s = t.s;
+  end_lookups(known);
   const auto row_of = [&](std::int32_t variate) {
     return qkv + (s.row + std::int64_t{variate} * s.tokens + t.token) * shape.row();
   };
@@ -365,15 +371,15 @@ void time_attention2(const Call& all, const Call& wanted, const SeriesArrays& a,
       allow_shared_memory<attend_lane<own(), T>>(bytes);
       const dim3 grid(static_cast<unsigned>(wanted.lanes), static_cast<unsigned>(shape.groups));
       launch(attend_lane<own(), T>, grid, dim3(32U * static_cast<unsigned>(warps)), bytes, s,
-             all.live, wanted.live, DeviceArrays(a), shape, gains, tables_of(rotary), qkv, keys,
-             values, keep, to, pitch);
+             all.live, wanted.live, s.calls_known, DeviceArrays(a), shape, gains, tables_of(rotary),
+             qkv, keys, values, keep, to, pitch);
       return;
     }
     launch(prepare_heads, dim3(static_cast<unsigned>(all.rows)), dim3(head_threads(shape)), 0, s,
-           all.live, shape, gains, tables_of(rotary), qkv, keys, values);
+           all.live, s.calls_known, shape, gains, tables_of(rotary), qkv, keys, values);
     launch(attend_time<own(), T>, dim3(blocks(wanted, shape)), dim3(32 * kWarps),
-           query_bytes(shape), s, all.live, wanted.live, DeviceArrays(a), shape, qkv, keys, values,
-           to, pitch);
+           query_bytes(shape), s, all.live, wanted.live, s.calls_known, DeviceArrays(a), shape, qkv,
+           keys, values, to, pitch);
   });
 }
 
@@ -382,12 +388,12 @@ void variate_attention2(const Call& call, const SeriesArrays& a, const HeadShape
   const auto pitch = static_cast<std::int32_t>(out.stride());
   if (norm.query) {
     launch(norm_heads, dim3(static_cast<unsigned>(call.rows)), dim3(head_threads(shape)), 0, s,
-           call.live, shape, HeadGains(norm), qkv);
+           call.live, s.calls_known, shape, HeadGains(norm), qkv);
   }
   with_shape(shape, out, [&](auto own, auto* to) {
     using T = std::remove_pointer_t<decltype(to)>;
     launch(attend_variates<own(), T>, dim3(blocks(call, shape)), dim3(32 * kWarps),
-           query_bytes(shape), s, call.live, DeviceArrays(a), shape, qkv, to, pitch);
+           query_bytes(shape), s, call.live, s.calls_known, DeviceArrays(a), shape, qkv, to, pitch);
   });
 }
 

@@ -44,8 +44,8 @@ struct LaneAt {
         source(a.all->slices[lane.slice]),
         first_row(source.row + std::int64_t{lane.variate} * source.tokens),
         queries(s.tokens * a.heads_per_group) {}
-  [[nodiscard]] __device__ RawQueries queries_of(const Attention& a, const Tile& tile) const {
-    return RawQueries(a, source, first_row, tile);
+  [[nodiscard]] __device__ QueriesAt queries_at(const Attention& a, const Tile& tile) const {
+    return {a, source, first_row, tile};
   }
 };
 
@@ -77,21 +77,27 @@ __device__ void finish_tile(const Attention& a, const LaneAt& at, const Tile& ti
 }
 
 /// The tiles of a lane and head group that are this warp's: of `warps`, number `warp`. Keys and
-/// values are there once prepare() has returned, before which it asks for its first queries.
+/// values are there once prepare() has returned, before which it asks for its first queries. Ends
+/// lookups.
 template <typename Prepare>
 __device__ void attend_tiles(const Attention& a, const LaneAt& at, std::int32_t group,
                              const float* keys, const float* values, std::int32_t pitch,
                              std::int32_t warp, std::int32_t warps, const Prepare& prepare) {
   std::int32_t first = warp * kTile;
   Tile tile(at.s, a.heads_per_group, group, first);
-  RawQueries raw = at.queries_of(a, tile);
+  const QueriesAt queries = at.queries_at(a, tile);
+  end_lookups(a.known);
+  RawQueries raw(queries);
   prepare();
   while (first < at.queries) {
-    finish_tile(a, at, tile, Queries(a, at.source, tile, raw), keys, values, pitch);
+    const Queries q(
+        a, raw, [&] { return QueryGain(a); },
+        [&](int r) { return QueryRotation(a, at.source, tile, r); });
+    finish_tile(a, at, tile, q, keys, values, pitch);
     first += warps * kTile;
     if (first >= at.queries) break;
     tile = Tile(at.s, a.heads_per_group, group, first);
-    raw = at.queries_of(a, tile);
+    raw = RawQueries(at.queries_at(a, tile));
   }
 }
 
@@ -105,6 +111,9 @@ struct LaneKeys {
   float* keys;
   std::int32_t n;
   int warp, warps;
+
+  /// Of those that share a key.
+  [[nodiscard]] __device__ int lane() const { return own() / 4; }
 
   /// Asks for what prepare() takes.
   __device__ void bring() const {
@@ -129,18 +138,23 @@ struct LaneKeys {
     commit_copies();
   }
 
+  /// The rotation of the first key that is this lane's.
+  [[nodiscard]] __device__ KeyRotation first_rotation() const { return rotation(first()); }
+
   /// In place; every lane works with what it has brought itself. Where `n` is odd, half a warp has
-  /// no key at the end: what it makes of the last one is thrown away.
-  __device__ void prepare() const {
-    wait_copies<0>();
+  /// no key at the end: what it makes of the last one is thrown away. The next key's rotation is on
+  /// its way meanwhile.
+  __device__ void prepare(const float4& gain, KeyRotation next) const {
 #pragma unroll 1
     for (std::int32_t j0 = first() - half(); j0 < n; j0 += 2 * warps) {
       const std::int32_t j = min(j0 + half(), n - 1);
       const std::int32_t patch = at.s.first_slot + j;
       auto* const key = reinterpret_cast<float4*>(keys + j * kPitch + own());
       float4* const value = key + n * kPitch / 4;
-      const float4 prepared =
-          prepare_key(*key, a, at.source, max(patch, at.source.patch), own() / 4);
+      const KeyRotation now = next;
+      if (j0 + 2 * warps < n) next = rotation(j0 + 2 * warps + half());
+      wait_copies<0>();
+      const float4 prepared = prepare_key(*key, a, gain, now, own() / 4);
       if (patch < at.source.patch || j0 + half() >= n) continue;
       const float4 kept = rounded(*value);
       *key = prepared;
@@ -160,6 +174,10 @@ struct LaneKeys {
     return static_cast<int>(threadIdx.x) % kRowLanes * 4;
   }
   [[nodiscard]] __device__ std::int32_t first() const { return 2 * warp + half(); }
+  [[nodiscard]] __device__ KeyRotation rotation(std::int32_t j) const {
+    const std::int32_t patch = at.s.first_slot + min(j, n - 1);
+    return {a, at.source, max(patch, at.source.patch), own() / 4};
+  }
   [[nodiscard]] __device__ std::int64_t kept_at(std::int32_t j) const {
     return (slot_of(at.s, a.shape, at.lane.variate, group) + j) * kWidth;
   }
@@ -168,9 +186,9 @@ struct LaneKeys {
 /// A thread block for a lane and a head group; many at once, for each waits for memory.
 __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attention a) {
   extern __shared__ float4 shared[];
-  begin_kernel();
+  begin_lookups(a.known);
   const auto index = static_cast<std::int32_t>(blockIdx.x);
-  if (index >= a.wanted->lanes) return;
+  if (index >= a.wanted->lanes) return end_lookups(a.known);
   const LaneAt at(a, index);
   const auto group = static_cast<std::int32_t>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -179,7 +197,7 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
   const LaneKeys own{a, at, group, keys, n, warp, kLaneWarps};
   attend_tiles(a, at, group, keys, keys + n * kPitch, kPitch, warp, kLaneWarps, [&] {
     own.bring();
-    own.prepare();
+    own.prepare(key_gain(a, own.lane()), own.first_rotation());
     __syncthreads();
   });
 }
@@ -188,9 +206,9 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
 /// while the others prepare keys.
 __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attention a) {
   extern __shared__ float4 shared[];
-  begin_kernel();
+  begin_lookups(a.known);
   const auto index = static_cast<std::int32_t>(blockIdx.x);
-  if (index >= a.wanted->lanes) return;
+  if (index >= a.wanted->lanes) return end_lookups(a.known);
   const LaneAt at(a, index);
   const auto group = static_cast<std::int32_t>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -200,35 +218,46 @@ __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attentio
   const int tiles = (at.queries + kTile - 1) / kTile;
   if (warp >= tiles) {
     const LaneKeys own{a, at, group, keys, n, warp - tiles, kAloneWarps - tiles};
+    const float4 gain = key_gain(a, own.lane());
+    const KeyRotation rotation = own.first_rotation();
+    end_lookups(a.known);
     own.bring();
-    own.prepare();
+    own.prepare(gain, rotation);
     __syncthreads();
     return;
   }
   const Tile tile(at.s, a.heads_per_group, group, warp * kTile);
-  const Queries q(a, at.source, tile, at.queries_of(a, tile));
+  const QueryGain gain(a);
+  const QueryRotation rotations[2] = {{a, at.source, tile, 0}, {a, at.source, tile, 1}};
+  const QueriesAt queries = at.queries_at(a, tile);
+  end_lookups(a.known);
+  const Queries q(
+      a, RawQueries(queries), [&] { return gain; }, [&](int r) { return rotations[r]; });
   __syncthreads();
   finish_tile(a, at, tile, q, keys, values, kPitch);
 }
 
 /// Half a warp for each row and head group: its key and value to the cache.
 __global__ void __launch_bounds__(32 * kWarps) prepare_keys(Attention a) {
-  begin_kernel();
+  begin_lookups(a.known);
   const std::int64_t at = (std::int64_t{blockIdx.x} * 32 * kWarps + threadIdx.x) / kRowLanes;
   const std::int64_t count = std::int64_t{a.all->rows} * a.shape.groups;
   const std::int64_t from = min(at, count - 1);
-  if (count == 0) return;
+  if (count == 0) return end_lookups(a.known);
   const int own = static_cast<int>(threadIdx.x) % kRowLanes;
   const auto row = static_cast<std::int32_t>(from / a.shape.groups);
   const auto group = static_cast<std::int32_t>(from % a.shape.groups);
   const Token t = token_of(*a.all, row);
   const float* const x = a.qkv + std::int64_t{row} * a.shape.row() + 4 * own;
+  const float4 gain = key_gain(a, own);
+  const KeyRotation rotation(a, t.s, t.patch(), own);
+  end_lookups(a.known);
   const float4 key = *reinterpret_cast<const float4*>(x + (a.shape.heads + group) * kWidth);
   const float4 value =
       *reinterpret_cast<const float4*>(x + (a.shape.heads + a.shape.groups + group) * kWidth);
   const std::int64_t to =
       (slot_of(t.s, a.shape, t.variate, group) + t.patch() - t.s.first_slot) * kWidth + 4 * own;
-  const float4 prepared = prepare_key(key, a, t.s, t.patch(), own);
+  const float4 prepared = prepare_key(key, a, gain, rotation, own);
   if (at >= count) return;
   put_four(a.keys + to, prepared);
   put_four(a.values + to, rounded(value));
@@ -236,14 +265,14 @@ __global__ void __launch_bounds__(32 * kWarps) prepare_keys(Attention a) {
 
 /// Over the cache: thread blocks for a lane and a head group.
 __global__ void __launch_bounds__(32 * kWarps) attend_cache_tensor(Attention a) {
-  begin_kernel();
+  begin_lookups(a.known);
   const auto index = static_cast<std::int32_t>(blockIdx.x);
-  if (index >= a.wanted->lanes) return;
+  if (index >= a.wanted->lanes) return end_lookups(a.known);
   const LaneAt at(a, index);
   const auto group = static_cast<std::int32_t>(blockIdx.y);
   const std::int64_t slot = slot_of(at.s, a.shape, at.lane.variate, group);
   const auto warp = static_cast<std::int32_t>(blockIdx.z * kWarps + threadIdx.x / 32);
-  if (warp * kTile >= at.queries) return;
+  if (warp * kTile >= at.queries) return end_lookups(a.known);
   attend_tiles(a, at, group, a.keys + slot * kWidth, a.values + slot * kWidth, kWidth, warp,
                static_cast<std::int32_t>(gridDim.z) * kWarps, [] {});
 }
@@ -266,6 +295,7 @@ bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& 
                     typed<float>(kv.keys),
                     typed<float>(kv.values),
                     keep,
+                    s.calls_known,
                     typed<__nv_bfloat16>(out)};
   const dim3 block(32 * kWarps);
   const auto lanes = static_cast<unsigned>(wanted.lanes);

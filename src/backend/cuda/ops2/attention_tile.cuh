@@ -34,6 +34,7 @@ struct Attention {
   float* keys;  // the cache
   float* values;
   bool keep;
+  bool known;  // Stream::calls_known
   __nv_bfloat16* out;
 };
 
@@ -71,35 +72,49 @@ __device__ void divide(float (&v)[N], float by) {
   }
 }
 
+/// What a lane needs to rotate its four channels of a key: of pairs `own` * 2 and the next, of
+/// those eight lanes that have channels to rotate.
+struct KeyRotation {
+  float2 cosine, sine, factor;
+
+  __device__ KeyRotation(const Attention& a, const CallSlice& s, std::int32_t patch, int own)
+      : cosine(), sine(), factor{1, 1} {
+    if (own >= kRowLanes / 2) return;
+    const TokenRotation r(a.rotary, s, patch, kWidth);
+    const auto two_of = [&](const float* table) {
+      return *reinterpret_cast<const float2*>(table + 2 * own);
+    };
+    cosine = two_of(r.cosine);
+    sine = two_of(r.sine);
+    if (r.factor != nullptr) factor = two_of(r.factor);
+  }
+};
+
+/// The gains of a lane's four channels of a key; any where there is no norm.
+__device__ inline float4 key_gain(const Attention& a, int own) {
+  return a.gains.query == nullptr ? float4{}
+                                  : *reinterpret_cast<const float4*>(a.gains.key + 4 * own);
+}
+
 /// A key as attention takes it, by sixteen lanes: normed, rotated, rounded. All lanes of the warp
 /// take part.
-__device__ inline float4 prepare_key(float4 v, const Attention& a, const CallSlice& s,
-                                     std::int32_t patch, int own) {
+__device__ inline float4 prepare_key(float4 v, const Attention& a, const float4& gain,
+                                     const KeyRotation& r, int own) {
   if (a.gains.query != nullptr) {
     float squares = v.x * v.x;
     squares = __fmaf_rn(v.y, v.y, squares);
     squares = __fmaf_rn(v.z, v.z, squares);
     squares = __fmaf_rn(v.w, v.w, squares);
     const float root = sqrtf(sum_of_lanes<kRowLanes>(squares) / kWidth + a.gains.epsilon);
-    const float* const gain = a.gains.key + 4 * own;
     float all[4] = {v.x, v.y, v.z, v.w};
     divide(all, root);
-    v = {all[0] * gain[0], all[1] * gain[1], all[2] * gain[2], all[3] * gain[3]};
+    v = {all[0] * gain.x, all[1] * gain.y, all[2] * gain.z, all[3] * gain.w};
   }
   if (own < kRowLanes / 2) {
-    const TokenRotation r(a.rotary, s, patch, kWidth);
-    const auto two_of = [&](const float* table) {
-      return *reinterpret_cast<const float2*>(table + 2 * own);
-    };
-    const float2 cosine = two_of(r.cosine);
-    const float2 sine = two_of(r.sine);
     float2 by{1, 1};
-    if (r.factor != nullptr) {
-      const float2 factor = two_of(r.factor);
-      by = {inverse_of(factor.x), inverse_of(factor.y)};
-    }
-    v = {(cosine.x * v.x - sine.x * v.y) * by.x, (cosine.x * v.y + sine.x * v.x) * by.x,
-         (cosine.y * v.z - sine.y * v.w) * by.y, (cosine.y * v.w + sine.y * v.z) * by.y};
+    if (a.rotary.factor != nullptr) by = {inverse_of(r.factor.x), inverse_of(r.factor.y)};
+    v = {(r.cosine.x * v.x - r.sine.x * v.y) * by.x, (r.cosine.x * v.y + r.sine.x * v.x) * by.x,
+         (r.cosine.y * v.z - r.sine.y * v.w) * by.y, (r.cosine.y * v.w + r.sine.y * v.z) * by.y};
   }
   return rounded(v);
 }
@@ -149,18 +164,50 @@ __device__ inline void load_own(float (&v)[kOwn], const float* head) {
   }
 }
 
+/// Where the queries of a tile are.
+struct QueriesAt {
+  const float* head[2];
+
+  __device__ QueriesAt(const Attention& a, const CallSlice& source, std::int64_t first_row,
+                       const Tile& tile) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const std::int32_t patch = source.first_slot + tile.key[r];
+      head[r] = a.qkv + (first_row + patch - source.patch) * a.shape.row() +
+                std::int64_t{tile.head[r]} * kWidth;
+    }
+  }
+};
 /// The queries of a tile as they are in memory, asked for early.
 struct RawQueries {
   float v[2][kOwn];
 
-  __device__ RawQueries(const Attention& a, const CallSlice& source, std::int64_t first_row,
-                        const Tile& tile) {
+  __device__ explicit RawQueries(const QueriesAt& at) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const std::int32_t patch = source.first_slot + tile.key[r];
-      load_own(v[r], a.qkv + (first_row + patch - source.patch) * a.shape.row() +
-                         std::int64_t{tile.head[r]} * kWidth);
-    }
+    for (int r = 0; r < 2; ++r) load_own(v[r], at.head[r]);
+  }
+};
+
+/// Gains of a lane's channels of a query; any where there is no norm.
+struct QueryGain {
+  float v[kOwn];
+
+  __device__ explicit QueryGain(const Attention& a) {
+    if (a.gains.query != nullptr) load_own(v, a.gains.query);
+  }
+};
+/// What one query of a tile is rotated with, of the pairs that a lane has.
+struct QueryRotation {
+  float4 cosine, sine, factor;
+
+  __device__ QueryRotation(const Attention& a, const CallSlice& source, const Tile& tile, int r) {
+    const TokenRotation of(a.rotary, source, source.first_slot + tile.key[r], kWidth);
+    const auto four_of = [](const float* table) {
+      return *reinterpret_cast<const float4*>(table + static_cast<int>(threadIdx.x) % 4 * 4);
+    };
+    cosine = four_of(of.cosine);
+    sine = four_of(of.sine);
+    factor = of.factor == nullptr ? float4{1, 1, 1, 1} : four_of(of.factor);
   }
 };
 
@@ -168,9 +215,10 @@ struct RawQueries {
 struct Queries {
   std::uint32_t part[kSteps][4];
 
-  __device__ Queries(const Attention& a, const CallSlice& source, const Tile& tile,
-                     const RawQueries& raw) {
-    const int column = static_cast<int>(threadIdx.x) % 4;
+  /// gain(), rotation(r): a QueryGain and a QueryRotation.
+  template <typename Gain, typename Rotation>
+  __device__ Queries(const Attention& a, const RawQueries& raw, const Gain& gain,
+                     const Rotation& rotation) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float v[kOwn];
@@ -182,22 +230,14 @@ struct Queries {
         for (int i = 0; i < kOwn; ++i) squares = __fmaf_rn(v[i], v[i], squares);
         const float root = sqrtf(sum_of_lanes<4>(squares) / kWidth + a.gains.epsilon);
         divide(v, root);
-        float gain[kOwn];
-        load_own(gain, a.gains.query);
+        const QueryGain by = gain();
 #pragma unroll
-        for (int i = 0; i < kOwn; ++i) v[i] *= gain[i];
+        for (int i = 0; i < kOwn; ++i) v[i] *= by.v[i];
       }
-      const TokenRotation rotation(a.rotary, source, source.first_slot + tile.key[r], kWidth);
-      const auto four_of = [&](const float* table) {
-        return *reinterpret_cast<const float4*>(table + 4 * column);
-      };
-      const float4 cosines = four_of(rotation.cosine);
-      const float4 sines = four_of(rotation.sine);
-      const float4 factors =
-          rotation.factor == nullptr ? float4{1, 1, 1, 1} : four_of(rotation.factor);
-      const float cosine[4] = {cosines.x, cosines.y, cosines.z, cosines.w};
-      const float sine[4] = {sines.x, sines.y, sines.z, sines.w};
-      const float factor[4] = {factors.x, factors.y, factors.z, factors.w};
+      const QueryRotation by = rotation(r);
+      const float cosine[4] = {by.cosine.x, by.cosine.y, by.cosine.z, by.cosine.w};
+      const float sine[4] = {by.sine.x, by.sine.y, by.sine.z, by.sine.w};
+      const float factor[4] = {by.factor.x, by.factor.y, by.factor.z, by.factor.w};
 #pragma unroll
       for (int m = 0; m < 4; ++m) {
         const float x = v[2 * m];

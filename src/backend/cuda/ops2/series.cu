@@ -218,7 +218,7 @@ __device__ void embed(const CallSlice& s, const DeviceArrays& a, std::int64_t pa
   for (std::int32_t i = 2 * a.patch + lane; i < pitch; i += 32) put(z, i, 0.0F);
 }
 
-/// A thread block for each lane.
+/// A thread block for each lane. Kernels behind it may look up calls before they wait.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     form_inputs(const LiveCall* call, DeviceArrays a, bool bounds, T* z, std::int32_t pitch) {
@@ -262,15 +262,16 @@ __device__ void sort_knots(float (&v)[kQuantiles]) {
 
 /// A warp for each token: quantiles [9][P] of the patch after it. A lane takes each 32nd step. What
 /// is infinite becomes the lowest or highest finite value of its level in the patch. It waits
-/// before it lets the next begin, so all kernels behind it may read the call before they wait.
-__global__ void quantiles(const LiveCall* call, DeviceArrays a, const float* raw, float* y) {
-  await_previous();
-  let_next_begin();
+/// before it lets the next begin, so all kernels behind it may look up the call before they wait.
+__global__ void quantiles(const LiveCall* call, bool known, DeviceArrays a, const float* raw,
+                          float* y) {
+  begin_lookups(known);
   const auto row =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
-  if (row >= call->rows) return;
+  if (row >= call->rows) return end_lookups(known);
   const Token t = token_of(*call, row);
   const std::int64_t p = first_patch_of(t.s, t.variate) + units_of(t.s, t.patch() + 1);
+  end_lookups(known);
   const float loc = a.loc[p];
   const float scale = a.scale[p];
   const float* const bounds = a.bounds + std::int64_t{2} * (t.s.lane + t.variate);
@@ -413,11 +414,13 @@ void inputs2(const Call& call, const SeriesArrays& a, bool first, const View& z,
     launch(form_inputs<T>, dim3(static_cast<unsigned>(call.lanes)), dim3(kThreads), 0, s, call.live,
            DeviceArrays(a), first, to, static_cast<std::int32_t>(z.stride()));
   });
+  s.calls_known = true;  // it has waited for them before it lets the next begin
 }
 
 void quantiles2(const Call& call, const SeriesArrays& a, const float* raw, float* y,
                 const Stream& s) {
-  launch(quantiles, rows_grid(call), dim3(kRowThreads), 0, s, call.live, DeviceArrays(a), raw, y);
+  launch(quantiles, rows_grid(call), dim3(kRowThreads), 0, s, call.live, s.calls_known,
+         DeviceArrays(a), raw, y);
 }
 
 void knot_results2(const Call& call, const SeriesArrays& a, const float* quantiles,

@@ -12,9 +12,8 @@ namespace {
 
 constexpr int kWarps = 4;
 
-__global__ void silu_rows(float* y, Rows count, std::int32_t width) {
-  begin_kernel();
-  const std::int64_t cells = std::int64_t{live_rows(count)} * width;
+__global__ void silu_rows(float* y, Rows count, bool known, std::int32_t width) {
+  const std::int64_t cells = std::int64_t{begin_with_rows(count, known)} * width;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < cells;
        i += std::int64_t{gridDim.x} * blockDim.x) {
     y[i] = silu(y[i]);
@@ -23,12 +22,12 @@ __global__ void silu_rows(float* y, Rows count, std::int32_t width) {
 
 /// A warp for each row; what lies beyond `dim` in a row of y becomes zero.
 template <typename T>
-__global__ void norm_rows(const float* x, T* y, Rows count, std::int32_t dim, std::int32_t pitch,
-                          float epsilon) {
-  begin_kernel();
+__global__ void norm_rows(const float* x, T* y, Rows count, bool known, std::int32_t dim,
+                          std::int32_t pitch, float epsilon) {
+  const std::int32_t rows = begin_with_rows(count, known);
   const auto row =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
-  if (row >= live_rows(count)) return;
+  if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const float* const in = x + std::int64_t{row} * dim;
   float squares = 0;
@@ -40,23 +39,23 @@ __global__ void norm_rows(const float* x, T* y, Rows count, std::int32_t dim, st
 }
 
 /// A warp for each row: what products of rows as they are take as their scale.
-__global__ void row_roots(const float* x, float* inverse, Rows count, std::int32_t dim,
+__global__ void row_roots(const float* x, float* inverse, Rows count, bool known, std::int32_t dim,
                           float epsilon) {
-  begin_kernel();
+  const std::int32_t rows = begin_with_rows(count, known);
   const auto row =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
-  if (row >= live_rows(count)) return;
+  if (row >= rows) return;
   const float squares = row_squares(x + std::int64_t{row} * dim, kSlice, dim);
   if (threadIdx.x % 32 == 0) inverse[row] = inverse_root(squares, dim, epsilon);
 }
 
 /// A warp for each row, a half of it for each slice.
-__global__ void raw_rows(const float* x, __nv_bfloat16* y, float* inverse, Rows count,
+__global__ void raw_rows(const float* x, __nv_bfloat16* y, float* inverse, Rows count, bool known,
                          std::int32_t dim, std::int32_t pitch, float epsilon) {
-  begin_kernel();
+  const std::int32_t rows = begin_with_rows(count, known);
   const auto row =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
-  if (row >= live_rows(count)) return;
+  if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int own = lane % kSliceLanes;
   float all = 0;
@@ -80,14 +79,15 @@ __global__ void raw_rows(const float* x, __nv_bfloat16* y, float* inverse, Rows 
 
 /// A thread block for each wanted row.
 __global__ void gather_rows(const LiveCall* all, const LiveCall* wanted, const float* x, float* y,
-                            std::int32_t dim) {
-  begin_kernel();
+                            std::int32_t dim, bool known) {
+  begin_lookups(known);
   const auto row = static_cast<std::int32_t>(blockIdx.x);
-  if (row >= wanted->rows) return;
+  if (row >= wanted->rows) return end_lookups(known);
   const Token t = token_of(*wanted, row);
   const CallSlice& source = all->slices[t.slice];
   const std::int64_t from =
       source.row + std::int64_t{t.variate} * source.tokens + t.patch() - source.patch;
+  end_lookups(known);
   for (auto i = static_cast<std::int32_t>(threadIdx.x); i < dim;
        i += static_cast<std::int32_t>(blockDim.x)) {
     y[std::int64_t{row} * dim + i] = x[from * dim + i];
@@ -101,34 +101,35 @@ void silu2(float* y, Rows rows, std::int32_t width, const Stream& s) {
   const std::int64_t cells = std::int64_t{rows.count} * width;
   const unsigned most = static_cast<unsigned>(s.processors) * 8;
   launch(silu_rows, dim3(std::min(ceil_div(cells, kThreads), most)), dim3(kThreads), 0, s, y, rows,
-         width);
+         s.calls_known, width);
 }
 
 void rms_norm2(const float* x, const View& y, Rows rows, double epsilon, const Stream& s) {
   with_type(y, [&](auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     launch(norm_rows<T>, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x, out, rows,
-           y.width, static_cast<std::int32_t>(y.stride()), static_cast<float>(epsilon));
+           s.calls_known, y.width, static_cast<std::int32_t>(y.stride()),
+           static_cast<float>(epsilon));
   });
 }
 
 void raw_rows2(const float* x, const View& y, float* inverse, Rows rows, double epsilon,
                const Stream& s) {
   launch(raw_rows, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x,
-         typed<__nv_bfloat16>(y), inverse, rows, y.width, static_cast<std::int32_t>(y.stride()),
-         static_cast<float>(epsilon));
+         typed<__nv_bfloat16>(y), inverse, rows, s.calls_known, y.width,
+         static_cast<std::int32_t>(y.stride()), static_cast<float>(epsilon));
 }
 
 void row_roots2(const float* x, float* inverse, Rows rows, std::int32_t dim, double epsilon,
                 const Stream& s) {
   launch(row_roots, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x, inverse, rows,
-         dim, static_cast<float>(epsilon));
+         s.calls_known, dim, static_cast<float>(epsilon));
 }
 
 void gather2(const Call& all, const Call& wanted, const float* x, float* y, std::int32_t dim,
              const Stream& s) {
   launch(gather_rows, dim3(static_cast<unsigned>(wanted.rows)), dim3(128), 0, s, all.live,
-         wanted.live, x, y, dim);
+         wanted.live, x, y, dim, s.calls_known);
 }
 
 }  // namespace toto::cuda
