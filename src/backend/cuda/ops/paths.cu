@@ -97,10 +97,12 @@ __global__ void __launch_bounds__(kThreads)
                                        : z;
 }
 
-/// A thread block for each lane.
+/// A thread block for each lane. It is short, and what comes next has something to do before it
+/// waits.
 __global__ void __launch_bounds__(kThreads)
     correlations(const LiveBatch* live, std::int32_t patch, const double* scores, float* rho) {
-  begin_kernel();
+  let_next_begin();
+  await_previous();
   const auto lane = static_cast<std::int32_t>(blockIdx.x);
   if (lane >= live->lanes) return;
   const Block& b = live->blocks[block_of_lane(*live, lane)];
@@ -111,10 +113,11 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) own[patch - 1] = 0;
 }
 
-/// A warp for each lane: the normal scores of its steps, to y [lanes][P].
+/// A warp for each lane: the normal scores of its steps, to y [lanes][P]. Short as well.
 __global__ void __launch_bounds__(kThreads) chains(const LiveBatch* live, const LiveBatch* source,
                                                    PatchShape shape, const float* rho, float* y) {
-  begin_kernel();
+  let_next_begin();
+  await_previous();
   const std::int32_t patch = shape.patch;
   const std::int32_t lane =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;

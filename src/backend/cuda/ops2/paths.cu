@@ -74,7 +74,7 @@ __device__ float knot_score(const float (&knots)[kQuantiles], float x) {
 }
 
 /// A thread block for each lane. It waits before it lets the next begin: what comes next reads
-/// the call before it waits.
+/// the call before it waits. What was seen was there with the call.
 __global__ void __launch_bounds__(kScoreThreads)
     neighbours(const LiveCall* call, DeviceArrays a, const float* quantiles, double* scores,
                float* rho) {
@@ -83,25 +83,30 @@ __global__ void __launch_bounds__(kScoreThreads)
   const LaneOfCall lane = lane_of_call(*call, index);
   const CallSlice& s = lane.s;
   const std::int32_t tokens = max(s.scored - 1 - s.patch, 0);
+  const std::int32_t cells = tokens * a.patch;
   const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens;
   const std::int64_t first = (first_patch_of(s, lane.variate) + s.patch + 1) * a.patch;
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
   // Scores and correlations of a lane, in shared memory where there is one for each thread.
   __shared__ double near[kScoreThreads];
   __shared__ float near_rho[kScoreThreads];
-  double* const own = tokens * a.patch <= kScoreThreads ? near : scores + row * a.patch;
+  double* const own = cells <= kScoreThreads ? near : scores + row * a.patch;
   float* const to = rho + (std::int64_t{s.lane} + lane.variate) * a.patch;
   float* const found = a.patch <= kScoreThreads ? near_rho : to;
+  const auto seen = [&](std::int32_t cell) {
+    const float x = a.values[first + cell];
+    return a.mask[first + cell] != 0 ? x : NAN;
+  };
+  float x = thread < cells ? seen(thread) : NAN;
   await_previous();
   let_next_begin();
-  for (std::int32_t cell = thread; cell < tokens * a.patch; cell += kScoreThreads) {
+  for (std::int32_t cell = thread; cell < cells; cell += kScoreThreads) {
     float knots[kQuantiles];
     const std::int64_t at = (row + cell / a.patch) * kQuantiles * a.patch + cell % a.patch;
 #pragma unroll
     for (int q = 0; q < kQuantiles; ++q) knots[q] = quantiles[at + std::int64_t{q} * a.patch];
-    own[cell] = a.mask[first + cell] == 0
-                    ? NAN
-                    : static_cast<double>(knot_score(knots, a.values[first + cell]));
+    own[cell] = static_cast<double>(knot_score(knots, x));
+    x = cell + kScoreThreads < cells ? seen(cell + kScoreThreads) : NAN;
   }
   __syncthreads();
   correlate<paths::Prior, kScoreThreads>(own, tokens, a.patch, found);
