@@ -113,15 +113,17 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) own[patch - 1] = 0;
 }
 
-/// A warp for each lane: the normal scores of its steps, to y [lanes][P]. Short as well.
-__global__ void __launch_bounds__(kThreads) chains(const LiveBatch* live, const LiveBatch* source,
-                                                   PatchShape shape, const float* rho, float* y) {
+/// A warp for each lane: the normal scores of its steps, to y [lanes][P]. Short as well. The first
+/// normals are drawn before it waits, if the batch is `known` (Stream::calls_known).
+__global__ void __launch_bounds__(kThreads)
+    chains(const LiveBatch* live, const LiveBatch* source, bool known, PatchShape shape,
+           const float* rho, float* y) {
   let_next_begin();
-  await_previous();
+  if (!known) await_previous();
   const std::int32_t patch = shape.patch;
   const std::int32_t lane =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
-  if (lane >= live->lanes) return;
+  if (lane >= live->lanes) return await_previous();
   const std::int32_t k = static_cast<std::int32_t>(threadIdx.x) % 32;
   const std::int32_t i = block_of_lane(*live, lane);
   const Block& b = live->blocks[i];
@@ -132,13 +134,13 @@ __global__ void __launch_bounds__(kThreads) chains(const LiveBatch* live, const 
   for (std::int32_t first = 0; first < patch; first += 32) {
     const std::int32_t s = first + k;
     const bool drawn = s < shape.steps;
+    const double normal =
+        drawn ? paths::normal_at(b, variate, b.first_sample + own / b.variates, b.first_step + s)
+              : 0;
+    if (first == 0) await_previous();
     // z = a z' + c, and what several of these in a row make.
     double a = drawn && s > 0 ? static_cast<double>(from[s - 1]) : 0;
-    double c = 0;
-    if (drawn) {
-      c = sqrt(1 - a * a) *
-          paths::normal_at(b, variate, b.first_sample + own / b.variates, b.first_step + s);
-    }
+    double c = sqrt(1 - a * a) * normal;
 #pragma unroll
     for (int offset = 1; offset < 32; offset *= 2) {
       const double a_before = __shfl_up_sync(~0U, a, offset);
@@ -251,13 +253,14 @@ void neighbours(const Batch& context, const PatchShape& shape, const Forecasts& 
   });
   launch(correlations, dim3(static_cast<unsigned>(context.lanes)), dim3(kThreads), 0, s,
          context.live, shape.patch, scores, rho);
+  s.calls_known = true;  // those that score the steps have waited for them
 }
 
 void draw_paths(const Batch& batch, const Batch* shared, const Batch& source,
                 const PatchShape& shape, const Mixtures& m, const float* rho, float* y,
                 const Stream& s) {
   launch(chains, dim3(ceil_div(batch.lanes, kWarps)), dim3(kThreads), 0, s, batch.live, source.live,
-         shape, rho, y);
+         s.calls_known, shape, rho, y);
   if (shared == nullptr) {
     const dim3 grid(ceil_div(std::int64_t{batch.lanes} * shape.steps, kMixtures));
     with_own(shape.components, [&](auto own) {

@@ -71,17 +71,30 @@ __global__ void put_labels(const LiveBatch* live, const float* labels, float* hi
   }
 }
 
-/// A block of threads for each lane.
-__global__ void last_rows(const LiveBatch* live, const float* x, float* y, std::int32_t dim,
-                          std::int32_t columns) {
+constexpr std::int32_t kCopyThreads = 128;
+constexpr std::int32_t kCopied = 4;  // columns of a thread, asked for at once
+
+/// Blocks of threads for each lane: rows may have thousands of columns.
+__global__ void __launch_bounds__(kCopyThreads)
+    last_rows(const LiveBatch* live, const float* x, float* y, std::int32_t dim,
+              std::int32_t columns) {
   begin_kernel();
   const auto lane = static_cast<std::int32_t>(blockIdx.x);
   if (lane >= live->lanes) return;
   const Block& b = live->blocks[block_of_lane(*live, lane)];
   const std::int64_t row = b.row + std::int64_t{lane - b.lane} * b.tokens + b.tokens - 1;
-  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < columns;
-       i += static_cast<std::int32_t>(blockDim.x)) {
-    y[std::int64_t{lane} * columns + i] = x[row * dim + i];
+  const auto first = static_cast<std::int32_t>(blockIdx.y) * kCopied * kCopyThreads +
+                     static_cast<std::int32_t>(threadIdx.x);
+  float own[kCopied];
+#pragma unroll
+  for (std::int32_t k = 0; k < kCopied; ++k) {
+    const std::int32_t i = first + k * kCopyThreads;
+    own[k] = i < columns ? x[row * dim + i] : 0;
+  }
+#pragma unroll
+  for (std::int32_t k = 0; k < kCopied; ++k) {
+    const std::int32_t i = first + k * kCopyThreads;
+    if (i < columns) y[std::int64_t{lane} * columns + i] = own[k];
   }
 }
 
@@ -178,8 +191,8 @@ void set_labels(const Extent& batch, const float* labels, float* hidden, std::in
 
 void gather_last(const Extent& batch, const float* x, float* y, std::int32_t dim,
                  std::int32_t columns, const Stream& s) {
-  launch(last_rows, dim3(static_cast<unsigned>(batch.lanes)), dim3(128), 0, s, batch.live, x, y,
-         dim, columns);
+  const dim3 grid(static_cast<unsigned>(batch.lanes), ceil_div(columns, kCopied * kCopyThreads));
+  launch(last_rows, grid, dim3(kCopyThreads), 0, s, batch.live, x, y, dim, columns);
 }
 
 void rotary_append(const Extent& batch, const RotaryTables& rotary, float* qkv, const KvLayer& kv,
