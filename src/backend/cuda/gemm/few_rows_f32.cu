@@ -213,10 +213,11 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
   const bool normed = norm || gain != nullptr || scale != nullptr;
   const auto total = [&](int r, int o) {
     float sum = 0;
-#pragma unroll 8
+#pragma unroll 4
     for (int s = 0; s < parts; ++s) sum += part[(s * kRows + r) * kOutputs + o];
     return __fmaf_rn(sum, normed ? inverse[r] : 1.0F, biases[o]);
   };
+#pragma unroll 1
   for (int i = thread; i < kRows * width;) {
     if (there) {
       if (gated) {
