@@ -133,16 +133,20 @@ ExitStatus serve(ServeRequest& request, const Session& session) {
   std::atomic<bool> busy{false};
   std::atomic<int> drained{-1};
   bool draining = false;
+  bool again = false;  // models are to be loaded again
   while (drained < 0 || busy) {
     const int signal = signals.wait(std::chrono::milliseconds(draining ? 5 : 500));
-    if (signal == SIGHUP && !busy && !draining) {
+    if (signal == SIGHUP) again = true;  // while models are being loaded: once more after that
+    if (again && !busy && !draining) {
+      again = false;
       if (reloading.joinable()) reloading.join();
       busy = true;
       reloading = std::thread([&server, &busy] {
         server.reload();
         busy = false;
       });
-    } else if (signal == SIGTERM || signal == SIGINT) {
+    }
+    if (signal == SIGTERM || signal == SIGINT) {
       if (draining) end_by(signal);
       draining = true;
       server.begin_drain();  // before it is said
