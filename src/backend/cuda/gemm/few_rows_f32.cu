@@ -211,19 +211,19 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
 
   const int parts = O == Operands::whole ? slices : (in + kSplitSlice - 1) / kSplitSlice;
   const bool normed = norm || gain != nullptr || scale != nullptr;
-  const auto total = [&](int r, int o) {
+  const auto total = [&](int output) {
     float sum = 0;
 #pragma unroll 4
-    for (int s = 0; s < parts; ++s) sum += part[(s * kRows + r) * kOutputs + o];
-    return __fmaf_rn(sum, normed ? inverse[r] : 1.0F, biases[o]);
+    for (int s = 0; s < parts; ++s) sum += part[(s * kRows + r) * kOutputs + output];
+    return __fmaf_rn(sum, normed ? inverse[r] : 1.0F, biases[output]);
   };
 #pragma unroll 1
   for (int i = thread; i < kRows * width;) {
     if (there) {
       if (gated) {
-        *result = silu(total(r, 2 * o)) * total(r, 2 * o + 1);
+        *result = silu(total(2 * o)) * total(2 * o + 1);
       } else {
-        float v = total(r, o);
+        float v = total(o);
         if (activated) v = silu(v);
         *result = residual ? before + v : v;
       }

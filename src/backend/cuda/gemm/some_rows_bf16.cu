@@ -182,12 +182,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
       float4 v[kRowsOfTile / 2][kSliceFours];
 #pragma unroll
       for (int i = 0; i < kRowsOfTile / 2; ++i) {
-        const bool there = first_row + i * 2 < rows;
-#pragma unroll
-        for (int j = 0; j < kSliceFours; ++j) {
-          const int k = j * kSliceLanes * 4;
-          v[i][j] = there && k < left ? *reinterpret_cast<const float4*>(x + k) : float4{};
-        }
+        load_slice(v[i], x, first_row + i * 2 < rows, left);
         x += 2 * width;
       }
 #pragma unroll

@@ -253,7 +253,7 @@ void neighbours(const Batch& context, const PatchShape& shape, const Forecasts& 
   });
   launch(correlations, dim3(static_cast<unsigned>(context.lanes)), dim3(kThreads), 0, s,
          context.live, shape.patch, scores, rho);
-  s.calls_known = true;  // those that score the steps have waited for them
+  s.calls_known = true;  // score_steps waits for batches before it lets the next begin
 }
 
 void draw_paths(const Batch& batch, const Batch* shared, const Batch& source,

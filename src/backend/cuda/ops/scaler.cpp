@@ -24,10 +24,10 @@ void DeviceBackend::copy_in_and_scale(const Staging& staging, std::size_t bytes,
   const OperationSpan span(Operation::copy_in_and_scale);
   expected::scale(*this, batch, spec, view_of(x, batch.all_rows(), spec.patch), to);
   const Extent e = extent(batch);
-  stream_.calls_known = false;
   Arrival arrival;
   if (bytes * static_cast<std::size_t>(e.lanes) <= kMaxArrival && bytes % 16 == 0) {
     arrival = {staging.device, staging.host, bytes};
+    stream_.calls_known = false;  // the scaler copies the batch itself
   } else {
     copy(staging.device, staging.host, bytes);
   }

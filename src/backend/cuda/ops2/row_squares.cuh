@@ -37,14 +37,14 @@ inline constexpr int kSliceLanes = 16;                              // that shar
 inline constexpr int kSliceFours = kSliceBf16 / (4 * kSliceLanes);  // columns of a lane, in fours
 static_assert(kSliceFours * 4 * kSliceLanes == kSliceBf16);
 
-/// A lane's part of a slice: fours lane, lane + 16, ...; zero from column `width` on (of the
-/// slice).
-__device__ inline void load_slice(float4 (&v)[kSliceFours], const float* slice, int lane,
-                                  std::int32_t width) {
+/// A lane's part of a slice: of kSliceLanes fours the one at `own`, and as many further on. Zero
+/// where the row is not `there`, and from `left` columns behind `own` on.
+__device__ inline void load_slice(float4 (&v)[kSliceFours], const float* own, bool there,
+                                  std::int32_t left) {
 #pragma unroll
   for (int i = 0; i < kSliceFours; ++i) {
-    const int k = (lane + i * kSliceLanes) * 4;
-    v[i] = k < width ? *reinterpret_cast<const float4*>(slice + k) : float4{0, 0, 0, 0};
+    const int k = i * kSliceLanes * 4;
+    v[i] = there && k < left ? *reinterpret_cast<const float4*>(own + k) : float4{};
   }
 }
 

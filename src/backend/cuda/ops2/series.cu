@@ -414,7 +414,7 @@ void inputs2(const Call& call, const SeriesArrays& a, bool first, const View& z,
     launch(form_inputs<T>, dim3(static_cast<unsigned>(call.lanes)), dim3(kThreads), 0, s, call.live,
            DeviceArrays(a), first, to, static_cast<std::int32_t>(z.stride()));
   });
-  s.calls_known = true;  // it has waited for them before it lets the next begin
+  s.calls_known = true;  // form_inputs waits for them before it lets the next begin
 }
 
 void quantiles2(const Call& call, const SeriesArrays& a, const float* raw, float* y,

@@ -62,7 +62,7 @@ __global__ void raw_rows(const float* x, __nv_bfloat16* y, float* inverse, Rows 
   for (std::int32_t k0 = 0; k0 < dim; k0 += 2 * kSliceBf16) {
     const std::int32_t k = k0 + lane / kSliceLanes * kSliceBf16;
     float4 v[kSliceFours];
-    load_slice(v, x + std::int64_t{row} * dim + k, own, dim - k);
+    load_slice(v, x + std::int64_t{row} * dim + k + own * 4, true, dim - k - own * 4);
     const float sum = slice_squares(v);
     all += __shfl_sync(~0U, sum, 0);
     if (k0 + kSliceBf16 < dim) all += __shfl_sync(~0U, sum, kSliceLanes);
