@@ -171,9 +171,9 @@ class Ops2 {
 
   // --- a series' arrays (spec B5, B8.3) ---
 
-  /// Whether the weights of the input MLP, `width` wide inside, are to be kept in float32 whatever
-  /// the type of weights is.
-  [[nodiscard]] virtual bool exact_inputs(std::int32_t /*width*/) const { return true; }
+  /// Whether the weights of the input MLP and of the head, for rows of `width`, are to be kept in
+  /// float32 whatever the type of weights is.
+  [[nodiscard]] virtual bool exact_ends(std::int32_t /*width*/) const { return true; }
   /// loc and scale of every patch, from what the mask lets see now; in the `first` call of a
   /// forecast the bounds of the cap, from the observed context (infinite where there is no cap);
   /// and z [rows][2P]: asinh of the scaled values (0 where missing), then the flags of missing

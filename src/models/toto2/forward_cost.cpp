@@ -14,10 +14,11 @@ Cost forward_cost(const Toto2& net, const CallWork& all, const CallWork& wanted)
     cost.operations += 2 * rows * out * in;
     cost.weight_bytes += out * in * size;
   };
+  const double end_size = net.ops().exact_ends(c.d_model) ? sizeof(float) : weight_size;
   const auto residual_mlp = [&](double rows, double out, double in) {
-    product(rows, 4 * width, in, sizeof(float));
-    product(rows, out, 4 * width, sizeof(float));
-    product(rows, out, in, sizeof(float));
+    product(rows, 4 * width, in, end_size);
+    product(rows, out, 4 * width, end_size);
+    product(rows, out, in, end_size);
   };
   residual_mlp(all.rows, width, 2 * patch);
   std::int32_t last_time_layer = -1;

@@ -17,8 +17,9 @@ Toto2::Toto2(const Toto2Config& config, const WeightTable& weights,
                 "use --device cpu");
   }
   toto2::Loader load(config_, weights, *backend_);
+  const bool exact_ends = ops_->exact_ends(config_.d_model);
   embed_ = load.residual_mlp("patch_proj", config_.d_model, 2 * config_.patch_size, {}, false,
-                             ops_->exact_inputs(4 * config_.d_model));
+                             exact_ends);
   double factor = 1;  // of the residual stream
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
     layers_.push_back(load.layer(i, factor));
@@ -30,7 +31,7 @@ Toto2::Toto2(const Toto2Config& config, const WeightTable& weights,
   if (config_.norm_include_weight) out_gain_ = load.vector("transformer.out_norm.weight");
   head_ =
       load.residual_mlp("output_head.param_projection.proj", kToto2Quantiles * config_.patch_size,
-                        config_.d_model, out_gain_, true, true);
+                        config_.d_model, out_gain_, true, exact_ends);
   vectors_ = load.take_vectors();
 }
 
@@ -137,8 +138,9 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
     hidden = wanted_hidden;
     call = &wanted;
   };
+  const bool observed = observer != nullptr && *observer;
   const auto observe = [&](std::int32_t layer, const ConstView& rows, double factor) {
-    if (observer != nullptr && *observer) (*observer)(layer, rows, factor, call == &wanted);
+    if (observed) (*observer)(layer, rows, factor, call == &wanted);
   };
   const auto gather = [&](const CallPart& part) {
     ops_->gather(part.all, part.wanted, all_hidden.from(part.first, part.all.all_rows()),
@@ -208,7 +210,10 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
     ops_->rms_norm(hidden.from(part.first, rows), own_normed, out_epsilon_);
     residual_mlp(head_, own_normed, own(part, a).inner, a.raw.from(part.first, rows));
   });
-  observe(config_.num_layers, normed, 1);
+  if (!observed) return;
+  const View seen = a.normed.shaped(wanted_rows, width);  // not as products take it
+  if (seen.type != normed.type) ops_->rms_norm(hidden, seen, out_epsilon_);
+  observe(config_.num_layers, seen, 1);
 }
 
 /// What the input MLP takes of a call.

@@ -9,8 +9,9 @@
 
 namespace toto::cuda {
 
-/// With bfloat16 weights the input MLP is bfloat16 too: its results are rounded to that anyway.
-bool DeviceOps2::exact_inputs(std::int32_t width) const { return !types_.narrow || width % 8 != 0; }
+/// With bfloat16 weights these are bfloat16 too: what the input MLP leaves is rounded to that
+/// anyway, and the head moves quantiles by a fraction of what the layers do (docs/cuda.md).
+bool DeviceOps2::exact_ends(std::int32_t width) const { return !types_.narrow || width % 8 != 0; }
 
 void DeviceOps2::inputs(const Call& call, const SeriesArrays& a, bool first, const View& z) const {
   const OperationSpan span(Operation::inputs);

@@ -15,7 +15,7 @@ class DeviceOps2 final : public Ops2 {
   DeviceOps2(const Backend& backend, const Stream& stream, bool bf16)
       : backend_(backend), stream_(stream), types_{ElementType::f32, bf16} {}
 
-  [[nodiscard]] bool exact_inputs(std::int32_t width) const override;
+  [[nodiscard]] bool exact_ends(std::int32_t width) const override;
   void inputs(const Call& call, const SeriesArrays& a, bool first, const View& z) const override;
   void quantiles(const Call& call, const SeriesArrays& a, const ConstView& raw,
                  const View& y) const override;
