@@ -102,7 +102,9 @@ TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
                                   {272, 1752},
                                   {160, 96},
                                   {160, 64},
-                                  {160, 200}}) {
+                                  {160, 200},
+                                  {96, 6148},       // weights of few rows come in rounds
+                                  {4104, 3200}}) {  // for wide blocks too
       for (const Epilogue use : {Epilogue::store, Epilogue::residual, Epilogue::gated}) {
         differential::Dice dice(static_cast<std::uint64_t>(out + in));
         const auto w =

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in float32 with up to 24 rows: a thread block has eight of them or several groups of
 // eight, and blocks of the same outputs read the weights from the cache. A block asks for all its
-// weights at once, before it even knows that the inputs are there. Each warp has some slices of k
-// (product.h) of a group of rows, and forms one sum for each (row, output). The sums of the slices
-// are then added in order. Where operands are split or rounded (split.cuh), a slice here is three
-// of those.
+// weights at once, before it even knows that the inputs are there; where k is so large that they do
+// not fit into shared memory, they come in rounds. Each warp has some slices of k (product.h) of a
+// group of rows, and forms one sum for each (row, output). The sums of the slices are then added in
+// order. Where operands are split or rounded (split.cuh), a slice here is three of those.
 #include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/gemm/split.cuh"
@@ -86,22 +86,25 @@ __device__ void sum_splits(const float* xs, const float* ws, int rows, float* pa
   }
 }
 
-/// What a thread block does: G groups of eight rows by 8 * CW outputs.
-template <int CW, int G, Operands O>
+/// What a thread block does: G groups of eight rows by 8 * CW outputs, all slices at once or in
+/// rounds.
+template <int CW, int G, Operands O, bool Rounds>
 __device__ void multiply_block(const float* __restrict__ w, const float* __restrict__ bias,
                                const float* x, float* y, Rows count, bool known, std::int32_t out,
                                std::int32_t in, std::int32_t pitch, Epilogue epilogue,
-                               bool activated, int slices, const float* __restrict__ gain,
-                               const float* scale, bool norm, float epsilon) {
+                               bool activated, int slices, int in_round,
+                               const float* __restrict__ gain, const float* scale, bool norm,
+                               float epsilon) {
   constexpr int kOutputs = 8 * CW;
   constexpr int kRows = G * kFewRows;
   constexpr int kQuads = kSlice / 4;
   constexpr int kParts = parts_of(O);  // sums of a slice
+  const int at_once = Rounds ? in_round : slices;
   extern __shared__ float4 shared[];
   auto* const memory = reinterpret_cast<float*>(shared);
-  float* const ws = memory;                           // [slices][kOutputs][kPitch]
-  float* const xs = ws + slices * kOutputs * kPitch;  // [slices][kRows][kPitch]
-  float* const part = xs + slices * kRows * kPitch;   // [slices * kParts][kRows][kOutputs]
+  float* const ws = memory;                            // [at_once][kOutputs][kPitch]
+  float* const xs = ws + at_once * kOutputs * kPitch;  // [at_once][kRows][kPitch]
+  float* const part = xs + at_once * kRows * kPitch;   // [slices * kParts][kRows][kOutputs]
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
   const int lane = thread % 32;
@@ -111,19 +114,36 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
   x += std::int64_t{row0} * in;
 
   // A slice's weights and inputs are brought by as many warps as multiply them.
-  for (int unit = warp; unit < slices * G; unit += warps) {
-    const int s = unit / G;
-    const std::int32_t k = s * kSlice + lane * 4;
-    const float* from = w + std::int64_t{out0 + unit % G} * pitch + k;
-    float* to = ws + (s * kOutputs + unit % G) * kPitch + lane * 4;
-    for (int o = unit % G; o < kOutputs && lane < kQuads; o += G) {
-      const bool inside = out0 + o < out && k < pitch;
-      copy_16(to, inside ? from : w, inside ? 16 : 0);
-      from += std::int64_t{G} * pitch;
-      to += G * kPitch;
+  const auto bring_weights = [&](int first, int count_of) {
+    for (int unit = warp; unit < count_of * G; unit += warps) {
+      const int s = unit / G;
+      const std::int32_t k = (first + s) * kSlice + lane * 4;
+      const float* from = w + std::int64_t{out0 + unit % G} * pitch + k;
+      float* to = ws + (s * kOutputs + unit % G) * kPitch + lane * 4;
+      for (int o = unit % G; o < kOutputs && lane < kQuads; o += G) {
+        const bool inside = out0 + o < out && k < pitch;
+        copy_16(to, inside ? from : w, inside ? 16 : 0);
+        from += std::int64_t{G} * pitch;
+        to += G * kPitch;
+      }
     }
-  }
-  commit_copies();
+    commit_copies();
+  };
+  const auto bring_inputs = [&](int first, int count_of, std::int32_t most) {
+    for (int unit = warp; unit < count_of * G; unit += warps) {
+      const int s = unit / G;
+      const std::int32_t k = (first + s) * kSlice + lane * 4;
+      const float* from = x + std::int64_t{unit % G} * in + k;
+      float* to = xs + (s * kRows + unit % G) * kPitch + lane * 4;
+      for (int row = unit % G; row < most && lane < kQuads; row += G) {
+        copy_16(to, k < in ? from : x, k < in ? 16 : 0);
+        from += std::int64_t{G} * in;
+        to += G * kPitch;
+      }
+    }
+    commit_copies();
+  };
+  bring_weights(0, at_once);
   constexpr int kFours = kNormedWidth / 128;
   float4 gains[kFours];
   __shared__ float inverse[kRows];  // what sums of rows that are normed are multiplied with
@@ -134,7 +154,7 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
   }
   // Rows that nobody can ask for are zero; others are read without waiting for how many there are.
   const std::int32_t most = min(count.count - row0, kRows);
-  for (int s = warp; s < slices; s += warps) {
+  for (int s = warp; s < at_once; s += warps) {
     for (int i = most * kQuads + lane; i < kRows * kQuads; i += 32) {
       const float4 zero{0, 0, 0, 0};
       *reinterpret_cast<float4*>(xs + (s * kRows + i / kQuads) * kPitch + i % kQuads * 4) = zero;
@@ -155,18 +175,7 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
       *reinterpret_cast<float4*>(xs + (k / kSlice * kRows + row) * kPitch + k % kSlice) = v[i];
     }
   }
-  for (int unit = warp; gain == nullptr && unit < slices * G; unit += warps) {
-    const int s = unit / G;
-    const std::int32_t k = s * kSlice + lane * 4;
-    const float* from = x + std::int64_t{unit % G} * in + k;
-    float* to = xs + (s * kRows + unit % G) * kPitch + lane * 4;
-    for (int row = unit % G; row < most && lane < kQuads; row += G) {
-      copy_16(to, k < in ? from : x, k < in ? 16 : 0);
-      from += std::int64_t{G} * in;
-      to += G * kPitch;
-    }
-  }
-  commit_copies();
+  if (gain == nullptr) bring_inputs(0, at_once, most);
   // Which output a thread forms, and what that is added to: asked for while others arrive.
   const bool gated = epilogue == Epilogue::gated;
   const bool residual = epilogue == Epilogue::residual;
@@ -195,19 +204,31 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
       if (lane == 0) inverse[row] = inverse_root(squares, in, epsilon);
     }
   }
-  for (int i = warp; i < slices * G; i += warps) {
-    const int s = i / G;
-    const int row = i % G * kFewRows;
-    const float* const x0 = xs + (s * kRows + row) * kPitch;
-    const float* const w0 = ws + s * kOutputs * kPitch;
-    float* const to = part + (s * kParts * kRows + row) * kOutputs;
-    if constexpr (O == Operands::whole) {
-      sum_slice<CW>(x0, w0, min(kSlice, in - s * kSlice), to);
-    } else {
-      sum_splits<CW, O>(x0, w0, kRows, to);
+#pragma unroll 1
+  for (int first = 0;;) {
+    const int here = min(at_once, slices - first);
+    for (int i = warp; i < here * G; i += warps) {
+      const int s = i / G;
+      const int row = i % G * kFewRows;
+      const float* const x0 = xs + (s * kRows + row) * kPitch;
+      const float* const w0 = ws + s * kOutputs * kPitch;
+      float* const to = part + ((first + s) * kParts * kRows + row) * kOutputs;
+      if constexpr (O == Operands::whole) {
+        sum_slice<CW>(x0, w0, min(kSlice, in - (first + s) * kSlice), to);
+      } else {
+        sum_splits<CW, O>(x0, w0, kRows, to);
+      }
     }
+    __syncthreads();
+    if constexpr (!Rounds) break;
+    first += here;
+    if (first >= slices) break;
+    const int next = min(at_once, slices - first);
+    bring_weights(first, next);
+    bring_inputs(first, next, most);
+    wait_copies<0>();
+    __syncthreads();
   }
-  __syncthreads();
 
   const int parts = O == Operands::whole ? slices : (in + kSplitSlice - 1) / kSplitSlice;
   const bool normed = norm || gain != nullptr || scale != nullptr;
@@ -233,35 +254,43 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
   }
 }
 
-template <int CW, int G, Operands O>
+template <int CW, int G, Operands O, bool Rounds>
 __global__ void __launch_bounds__(32 * kMaxWarps)
     few_f32(const float* __restrict__ w, const float* __restrict__ bias, const float* x, float* y,
             Rows count, bool known, std::int32_t out, std::int32_t in, std::int32_t pitch,
-            Epilogue epilogue, bool activated, int slices, const float* __restrict__ gain,
-            const float* scale, bool norm, float epsilon) {
+            Epilogue epilogue, bool activated, int slices, int at_once,
+            const float* __restrict__ gain, const float* scale, bool norm, float epsilon) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
   if constexpr (O == Operands::whole)  // others are Hopper's alone (operands_of)
 #endif
   {
-    multiply_block<CW, G, O>(w, bias, x, y, count, known, out, in, pitch, epilogue, activated,
-                             slices, gain, scale, norm, epsilon);
+    multiply_block<CW, G, O, Rounds>(w, bias, x, y, count, known, out, in, pitch, epilogue,
+                                     activated, slices, at_once, gain, scale, norm, epsilon);
   }
 }
 
-template <int CW, int G, Operands O>
+/// false where a block has not as much shared memory: in rounds, for all sums and one slice.
+template <int CW, int G, Operands O, bool Rounds = false>
 bool run(const ProductArgs& a, const Stream& s) {
   const int slices = (a.in + kSlice - 1) / kSlice;
   constexpr int kRows = G * kFewRows;
-  constexpr int kFloats = (8 * CW + kRows) * kPitch + 8 * CW * kRows * parts_of(O);
-  const std::size_t bytes = static_cast<std::size_t>(slices) * kFloats * sizeof(float);
-  const std::size_t fixed = (kRows + 8 * CW) * sizeof(float);
-  if (bytes + fixed > static_cast<std::size_t>(s.shared_bytes)) return false;
-  allow_shared_memory<few_f32<CW, G, O>>(bytes);
-  const int warps = slices * G < kMaxWarps ? slices * G : kMaxWarps;
-  launch(few_f32<CW, G, O>, dim3(ceil_div(a.rows.count, kRows), ceil_div(a.out, 8 * CW)),
+  constexpr std::size_t kOfSlice = (8 * CW + kRows) * kPitch * sizeof(float);
+  constexpr std::size_t kSums = 8 * CW * kRows * parts_of(O) * sizeof(float);  // of a slice
+  const std::size_t fixed =
+      (kRows + 8 * CW) * sizeof(float) + kSums * static_cast<std::size_t>(slices);
+  const auto room = static_cast<std::size_t>(s.shared_bytes);
+  const int fit = fixed < room ? static_cast<int>((room - fixed) / kOfSlice) : 0;
+  if (fit < (Rounds ? 1 : slices)) return false;
+  const int rounds = (slices + fit - 1) / fit;
+  const int at_once = (slices + rounds - 1) / rounds;
+  const std::size_t bytes =
+      kOfSlice * static_cast<std::size_t>(at_once) + kSums * static_cast<std::size_t>(slices);
+  allow_shared_memory<few_f32<CW, G, O, Rounds>>(bytes);
+  const int warps = at_once * G < kMaxWarps ? at_once * G : kMaxWarps;
+  launch(few_f32<CW, G, O, Rounds>, dim3(ceil_div(a.rows.count, kRows), ceil_div(a.out, 8 * CW)),
          dim3(static_cast<unsigned>(32 * warps)), bytes, s, static_cast<const float*>(a.w), a.bias,
          static_cast<const float*>(a.x), static_cast<float*>(a.y), a.rows, s.calls_known, a.out,
-         a.in, a.pitch, a.epilogue, a.silu, slices, a.gain, a.scale, a.norm, a.epsilon);
+         a.in, a.pitch, a.epilogue, a.silu, slices, at_once, a.gain, a.scale, a.norm, a.epsilon);
   return true;
 }
 
@@ -290,7 +319,11 @@ bool choose(const ProductArgs& a, const Stream& s) {
     if (a.rows.count > kFewRows && choose_outputs<2, O>(a, s)) return true;
   }
   // Wide blocks where there are many outputs: the inputs are read less often.
-  return a.out >= 4096 ? run<3, 1, O>(a, s) : run<1, 1, O>(a, s);
+  const bool wide = a.out >= 4096;
+  if (wide ? run<3, 1, O>(a, s) : run<1, 1, O>(a, s)) return true;
+  // Norms of rows that come in pieces are not formed here.
+  const bool normed = a.norm || a.gain != nullptr;
+  return !normed && (wide ? run<3, 1, O, true>(a, s) : run<1, 1, O, true>(a, s));
 }
 
 }  // namespace
