@@ -9,6 +9,11 @@
 
 namespace toto {
 
+/// Numbers of a step in KnotOutputs::exact.
+TOTO_HOST_DEVICE inline std::int32_t exact_stride(const KnotOutputs& to) {
+  return 2 + to.levels.max;
+}
+
 /// One step of one lane of a batch.
 struct KnotStep {
   const CallSlice& s;
@@ -22,15 +27,20 @@ struct KnotStep {
   }
 
   TOTO_HOST_DEVICE void put_statistics(const KnotOutputs& to) const {
-    if (to.exact != nullptr) {
-      float* const out = to.exact + cell(to) * (2 + std::int64_t{to.levels.max});
-      out[0] = static_cast<float>(knot_mean(knots, s.tails));
-      out[1] = static_cast<float>(sqrt(knot_variance(knots, s.tails)));
-      for (std::int32_t i = 0; i < s.level_count; ++i) {
-        const double level = to.levels.values[s.level_first + i];
-        out[2 + i] = static_cast<float>(knot_quantile(knots, level, s.tails));
-      }
+    if (to.exact != nullptr) put_exact(to.exact + cell(to) * exact_stride(to), to.levels);
+    put_parameters(to);
+  }
+  /// out [exact_stride()]
+  TOTO_HOST_DEVICE void put_exact(float* out, const Levels& levels) const {
+    out[0] = static_cast<float>(knot_mean(knots, s.tails));
+    out[1] = static_cast<float>(sqrt(knot_variance(knots, s.tails)));
+    for (std::int32_t i = 0; i < s.level_count; ++i) {
+      const double level = levels.values[s.level_first + i];
+      out[2 + i] = static_cast<float>(knot_quantile(knots, level, s.tails));
     }
+    for (std::int32_t i = s.level_count; i < levels.max; ++i) out[2 + i] = 0;
+  }
+  TOTO_HOST_DEVICE void put_parameters(const KnotOutputs& to) const {
     if (to.parameters != nullptr) {
       float* const out = to.parameters + cell(to) * 2;
       out[0] = static_cast<float>(loc);

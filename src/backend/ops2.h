@@ -80,8 +80,10 @@ struct Call {
   [[nodiscard]] Rows all_rows() const {
     return live == nullptr ? Rows(rows) : Rows(rows, &live->rows, 1);
   }
-  /// Of a call on the host: whether each slice has one variate.
-  [[nodiscard]] bool of_one_variate() const { return lanes == count; }
+  /// Whether each slice has one variate, as far as counts tell.
+  [[nodiscard]] bool of_one_variate() const {
+    return live == nullptr ? lanes == count : lanes == 1;
+  }
 };
 
 /// What the requests of a batch consist of. A lane is one variate of one request; the patches of a
@@ -222,6 +224,14 @@ class Ops2 {
   [[nodiscard]] virtual bool norm_linear(const ConstView& /*x*/, double /*epsilon*/,
                                          const View& /*scratch*/, const Matrix& /*w*/,
                                          const View& /*y*/, Epilogue /*epilogue*/) const {
+    return false;
+  }
+  /// What variate_attention() leaves behind norm_linear() for a call of_one_variate(), whose tokens
+  /// see themselves alone: values. out [rows][H*v], of the type that the product after it takes.
+  /// false: nothing was done, take the two.
+  [[nodiscard]] virtual bool norm_values(const ConstView& /*x*/, double /*epsilon*/,
+                                         const Matrix& /*w*/, const HeadShape& /*shape*/,
+                                         const View& /*out*/) const {
     return false;
   }
   /// Whether this backend has the two below. They take the place of linear() before attention, and

@@ -173,6 +173,11 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
       const Rows rows = part.all.all_rows();
       const View x = hidden.from(part.first, rows);
       const View qkv = mine.qkv.shaped(rows, shape.row());
+      const View attended = mine.attended.as(operands, rows, shape.attended());
+      if (layer.variate && part.all.of_one_variate() &&
+          ops_->norm_values(x, layer.epsilon1, layer.qkv, shape, attended)) {
+        return feed_forward(layer, attended, x, mine);
+      }
       before_attention(layer, part, last, x, mine, qkv);
       if (last) {
         ops_->time_attention(part.all, part.wanted, arrays, shape, layer.norm, rotary, qkv, own_kv,
@@ -180,7 +185,6 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
                              wanted_attended().from(part.first_wanted, part.wanted.all_rows()));
         return gather(part);
       }
-      const View attended = mine.attended.as(operands, rows, shape.attended());
       if (layer.variate) {
         ops_->variate_attention(part.all, arrays, shape, layer.norm, qkv, attended);
       } else {

@@ -68,6 +68,8 @@ struct ProductArgs {
   const float* scale = nullptr;
   /// SiLU of what Epilogue::store leaves. float32: few_rows_f32() alone. bfloat16: so is y then.
   bool silu = false;
+  /// y is bfloat16 where the epilogue stores it: some_rows_bf16() alone.
+  bool rounded = false;
   /// x is float32 and is to be normed first: only some rows; in bfloat16 by row_squares.cuh.
   bool norm = false;
   float epsilon = 0;  // of that norm

@@ -36,7 +36,7 @@ struct Some {
   bool known;  // Stream::calls_known
   std::int32_t out, stored, in, pitch;
   Epilogue epilogue;
-  bool silu, norm;
+  bool silu, rounded, norm;
   float epsilon;
   int slices;
   int split;          // blocks of a cluster, which share the slices; a power of two
@@ -303,8 +303,8 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
       }
       v = __fmaf_rn(v, m.by[r], m.bias[first]);
       u = __fmaf_rn(u, m.by[r], m.bias[second]);
-      if (gated || a.silu) {
-        v = silu(v);
+      if (gated || a.silu || a.rounded) {
+        if (!a.rounded) v = silu(v);
         static_cast<__nv_bfloat16*>(a.y)[at] = __float2bfloat16_rn(gated ? v * u : v);
       } else {
         float* const to = static_cast<float*>(a.y) + at;
@@ -364,6 +364,7 @@ bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
                   a.pitch,
                   a.epilogue,
                   a.silu,
+                  a.rounded,
                   a.norm,
                   a.epsilon,
                   (a.in + kSliceBf16 - 1) / kSliceBf16,

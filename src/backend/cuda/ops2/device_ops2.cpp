@@ -105,6 +105,30 @@ bool DeviceOps2::norm_linear(const ConstView& x, double epsilon, const View& scr
   return true;
 }
 
+bool DeviceOps2::norm_values(const ConstView& x, double epsilon, const Matrix& w,
+                             const HeadShape& shape, const View& out) const {
+  const std::int32_t width = shape.attended();
+  if (shape.heads != shape.groups || w.in % 4 != 0 || w.in < 8 || width % 8 != 0) return false;
+  const OperationSpan span(Operation::norm_linear);
+  const ElementType type = backend_.operand_type(w);
+  expect("norm_values: x", x, types_.element, 0, w.in);
+  expect("norm_values: out", out, type, x.rows.count, width);
+  ProductArgs args = product_of(w, x, out, Epilogue::store);
+  const std::int32_t before = w.out - width;  // queries and keys
+  const std::int64_t cells = std::int64_t{before} * args.pitch;
+  args.out = args.stored = width;
+  if (args.bias != nullptr) args.bias += before;
+  args.norm = true;
+  args.epsilon = static_cast<float>(epsilon);
+  if (type == ElementType::bf16) {
+    args.w = static_cast<const __nv_bfloat16*>(args.w) + cells;
+    args.rounded = true;
+    return some_rows_bf16(args, stream_);
+  }
+  args.w = static_cast<const float*>(args.w) + cells;
+  return few_rows_f32(args, stream_);
+}
+
 void DeviceOps2::time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
                                 const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
                                 const View& qkv, const KvCache& kv, bool keep,

@@ -33,6 +33,8 @@ class DeviceOps2 final : public Ops2 {
   void rms_norm(const ConstView& x, const View& y, double epsilon) const override;
   [[nodiscard]] bool norm_linear(const ConstView& x, double epsilon, const View& scratch,
                                  const Matrix& w, const View& y, Epilogue epilogue) const override;
+  [[nodiscard]] bool norm_values(const ConstView& x, double epsilon, const Matrix& w,
+                                 const HeadShape& shape, const View& out) const override;
   void time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
                       const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
                       const View& qkv, const KvCache& kv, bool keep,

@@ -14,7 +14,7 @@
 namespace toto::cuda {
 namespace {
 
-constexpr int kThreads = 512;  // of a lane
+constexpr int kThreads = 512;  // of a lane, or twice as many where there are few lanes
 constexpr int kLaneWarps = kThreads / 32;
 constexpr int kWarps = 4;  // rows of a thread block
 constexpr float kMinScale = 1e-6F;
@@ -38,13 +38,14 @@ __device__ double sum_up_to_lane(double sum) {
 }
 
 /// What all threads of lower number have, and after it in `total` what all have: by a fixed tree.
+/// Threads from kThreads on have nothing.
 __device__ double exclusive_sum(double own, double& total) {
   __shared__ double of_warp[kLaneWarps];
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
   const double sum = sum_up_to_lane(own);
   __syncthreads();  // the sums of the call before have been read
-  if (lane == 31) of_warp[thread / 32] = sum;
+  if (lane == 31 && thread < kThreads) of_warp[thread / 32] = sum;
   __syncthreads();
   double before = 0;
   total = 0;
@@ -88,12 +89,13 @@ __device__ void form_statistics(const CallSlice& s, const DeviceArrays& a, std::
   __shared__ double counts[kThreads], sums[kThreads], squares[kThreads];
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
   const std::int32_t warp = thread / 32;
+  const auto warps = static_cast<std::int32_t>(blockDim.x) / 32;
   double all_counts = 0, all_sums = 0, all_squares = 0;  // of the rounds before
 #pragma unroll 1
   for (std::int32_t p0 = 0; p0 < s.patches; p0 += kThreads) {
     const std::int32_t here = min(s.patches - p0, kThreads);
 #pragma unroll 1
-    for (std::int32_t p = warp; p < here; p += kLaneWarps) {
+    for (std::int32_t p = warp; p < here; p += warps) {
       const PatchOf patch(a, first + p0 + p);
       Running at(0, 0);
 #pragma unroll 1
@@ -108,11 +110,13 @@ __device__ void form_statistics(const CallSlice& s, const DeviceArrays& a, std::
     all_counts += total;
     const double before_sum = all_sums + exclusive_sum(there ? sums[thread] : 0, total);
     all_sums += total;
-    counts[thread] = before_count;
-    sums[thread] = before_sum;
+    if (there) {
+      counts[thread] = before_count;
+      sums[thread] = before_sum;
+    }
     __syncthreads();
 #pragma unroll 1
-    for (std::int32_t p = warp; p < here; p += kLaneWarps) {
+    for (std::int32_t p = warp; p < here; p += warps) {
       const PatchOf patch(a, first + p0 + p);
       Running before(counts[p], sums[p]);
       double mean = before.mean();
@@ -220,7 +224,7 @@ __device__ void embed(const CallSlice& s, const DeviceArrays& a, std::int64_t pa
 
 /// A thread block for each lane. Kernels behind it may look up calls before they wait.
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(2 * kThreads)
     form_inputs(const LiveCall* call, DeviceArrays a, bool bounds, T* z, std::int32_t pitch) {
   begin_kernel();
   const auto index = static_cast<std::int32_t>(blockIdx.x);
@@ -239,7 +243,7 @@ __global__ void __launch_bounds__(kThreads)
     form_bounds(s, a, first, a.bounds + std::int64_t{2} * (s.lane + lane.variate));
   }
   const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens;
-  for (std::int32_t t = warp; t < s.tokens; t += kLaneWarps) {
+  for (std::int32_t t = warp; t < s.tokens; t += static_cast<std::int32_t>(blockDim.x) / 32) {
     embed(s, a, first + s.patch + t, t < s.refed, z + (row + t) * pitch, pitch);
   }
 }
@@ -351,20 +355,37 @@ struct StepOf {
   }
 };
 
-/// A warp for each token. It comes behind `quantiles` and reads the call before it waits.
+/// A warp for each token. It comes behind `quantiles` and reads the call before it waits. What it
+/// forms of 32 steps it collects in shared memory where there is `room`: it may go to the host, and
+/// whole rows go there sooner than single numbers.
 __global__ void knot_statistics(const LiveCall* call, DeviceArrays a, const float* quantiles,
-                                KnotOutputs to) {
+                                KnotOutputs to, bool room) {
+  extern __shared__ float collected[];  // [kWarps][32][stride]
   let_next_begin();
   const auto row =
       static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
   if (row >= call->rows) return await_previous();
   const Token t = token_of(*call, row);
+  const std::int32_t stride = exact_stride(to);
+  const auto lane = static_cast<std::int32_t>(threadIdx.x) % 32;
+  float* const rows = collected + static_cast<std::int32_t>(threadIdx.x) / 32 * 32 * stride;
   await_previous();
-  for (std::int32_t i = threadIdx.x % 32; i < a.patch; i += 32) {
-    const StepOf of(t, a, quantiles, row, i);
-    if (!of.there) break;
+  for (std::int32_t i0 = 0; i0 < a.patch; i0 += 32) {
+    const std::int32_t i = i0 + lane;
+    const StepOf of(t, a, quantiles, row, min(i, a.patch - 1));
     const KnotStep step{t.s, t.variate, of.step, of.loc, of.scale, of.knots};
-    step.put_statistics(to);
+    const bool there = of.there && i < a.patch;
+    if (there) {
+      step.put_parameters(to);
+      if (to.exact != nullptr) {
+        step.put_exact(room ? rows + lane * stride : to.exact + step.cell(to) * stride, to.levels);
+      }
+    }
+    if (!room) continue;
+    const std::int32_t all = __popc(__ballot_sync(~0U, there)) * stride;  // the first lanes
+    float* const out = to.exact + __shfl_sync(~0U, step.cell(to), 0) * stride;
+    for (std::int32_t j = lane; j < all; j += 32) out[j] = rows[j];
+    __syncwarp();
   }
 }
 
@@ -411,7 +432,8 @@ constexpr unsigned kRowThreads = 32 * kWarps;
 void inputs2(const Call& call, const SeriesArrays& a, bool first, const View& z, const Stream& s) {
   with_type(z, [&](auto* to) {
     using T = std::remove_pointer_t<decltype(to)>;
-    launch(form_inputs<T>, dim3(static_cast<unsigned>(call.lanes)), dim3(kThreads), 0, s, call.live,
+    const unsigned threads = call.lanes <= s.processors ? 2 * kThreads : kThreads;
+    launch(form_inputs<T>, dim3(static_cast<unsigned>(call.lanes)), dim3(threads), 0, s, call.live,
            DeviceArrays(a), first, to, static_cast<std::int32_t>(z.stride()));
   });
   s.calls_known = true;  // form_inputs waits for them before it lets the next begin
@@ -426,8 +448,12 @@ void quantiles2(const Call& call, const SeriesArrays& a, const float* raw, float
 void knot_results2(const Call& call, const SeriesArrays& a, const float* quantiles,
                    const KnotOutputs& to, const Stream& s) {
   if (to.exact != nullptr || to.parameters != nullptr) {
-    launch(knot_statistics, rows_grid(call), dim3(kRowThreads), 0, s, call.live, DeviceArrays(a),
-           quantiles, to);
+    constexpr std::size_t kMost = 48 << 10;  // that needs no leave
+    const std::size_t bytes = static_cast<std::size_t>(kRowThreads) *
+                              static_cast<std::size_t>(exact_stride(to)) * sizeof(float);
+    const bool room = to.exact != nullptr && bytes <= kMost;
+    launch(knot_statistics, rows_grid(call), dim3(kRowThreads), room ? bytes : 0, s, call.live,
+           DeviceArrays(a), quantiles, to, room);
   }
   if (to.kept != nullptr && to.coherent && !to.mean) {
     knot_path_draws2(call, a.patch, quantiles, to, s);
