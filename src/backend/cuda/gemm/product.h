@@ -88,7 +88,7 @@ TOTO_HOST_DEVICE constexpr std::int32_t padded_bf16(std::int32_t width) {
 void product_f32(const ProductArgs& args, const Stream& stream);
 bool few_rows_f32(const ProductArgs& args, const Stream& stream);   // false: not for these sizes
 bool many_rows_f32(const ProductArgs& args, const Stream& stream);  // or not on this device
-/// x in bfloat16; y in float32, but in bfloat16 where gated or `silu`.
+/// x in bfloat16; y in float32, but in bfloat16 where gated, `silu` or `rounded`.
 void product_bf16(const ProductArgs& args, const Stream& stream);
 bool few_rows_bf16(const ProductArgs& args, const Stream& stream);   // for those with a gain
 bool some_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not for these sizes

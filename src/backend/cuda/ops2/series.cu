@@ -382,6 +382,7 @@ __global__ void knot_statistics(const LiveCall* call, DeviceArrays a, const floa
       }
     }
     if (!room) continue;
+    __syncwarp();
     const std::int32_t all = __popc(__ballot_sync(~0U, there)) * stride;  // the first lanes
     float* const out = to.exact + __shfl_sync(~0U, step.cell(to), 0) * stride;
     for (std::int32_t j = lane; j < all; j += 32) out[j] = rows[j];
