@@ -18,8 +18,8 @@ section "Module"
 mkdir -p "$built"
 launcher=()
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-cmake --preset asan -B "$built" "${launcher[@]}" -DTOTO_PYTHON=ON -DTOTO_BUILD_TESTS=OFF \
-  -DCMAKE_MODULE_LINKER_FLAGS=-shared-libasan "-DPython_EXECUTABLE=$root/build/venv-python/bin/python" >"$built/configure.log" 2>&1 ||
+cmake --preset asan -B "$built" "${launcher[@]}" -DTOTO_PYTHON=ON -DTOTO_BUILD_TESTS=OFF -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON \
+  -DCMAKE_SHARED_LINKER_FLAGS=-shared-libasan -DCMAKE_MODULE_LINKER_FLAGS=-shared-libasan "-DPython_EXECUTABLE=$root/build/venv-python/bin/python" >"$built/configure.log" 2>&1 ||
   { tail -n 30 "$built/configure.log" >&2; exit 1; }
 cmake --build "$built" -j "$jobs" --target toto_python >"$built/build.log" 2>&1 ||
   { grep -E '^FAILED|error' "$built/build.log" | head -n 30 >&2; exit 1; }
@@ -27,7 +27,7 @@ rm -rf "$built/package"
 mkdir -p "$built/package/toto_cpp"
 cp -r python/toto_cpp/. "$built/package/toto_cpp"
 cp -r models "$built/package/toto_cpp/models"
-cp "$built"/python/_core*.so "$built/package/toto_cpp"
+cp "$built"/python/_core*.so "$built"/python/libtoto_cpp.so "$built/package/toto_cpp"
 
 section "Tests"
 runtime=$(clang++ -print-file-name=libclang_rt.asan-x86_64.so)
