@@ -3,7 +3,7 @@
 """What narrower weights cost: distance from float64, and accuracy on the real series of examples/data.
 
     bench/weight_types.py                                # the two models that ship, both tables
-    bench/weight_types.py --device cuda                  # on a GPU; float64 on the CPU
+    bench/weight_types.py --toto build/cuda/toto --device cuda    # on a GPU; float64 on the CPU
     bench/weight_types.py --preset toto-2.0-4m --windows 8    # synthetic weights: distances only
 
 Every type forecasts the same windows (`toto backtest --precision TYPE`). A distance is that of a quantile (0.05 to 0.95) of one
@@ -69,7 +69,7 @@ def judge(toto, device, model, windows, synthetic):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--toto", default=ROOT / "build/release/toto", help="the program")
-    parser.add_argument("--device", choices=TYPES, default="cpu")
+    parser.add_argument("--device", choices=TYPES, default="cpu", help="where all types but float64 are computed")
     parser.add_argument("--windows", type=int, default=40, help="the last so many of each series")
     parser.add_argument("--preset", help="synthetic weights of a published size in place of the models that ship")
     options = parser.parse_args()

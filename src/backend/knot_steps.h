@@ -38,6 +38,7 @@ struct KnotStep {
       const double level = levels.values[s.level_first + i];
       out[2 + i] = static_cast<float>(knot_quantile(knots, level, s.tails));
     }
+    // Nobody reads these; whole rows are copied.
     for (std::int32_t i = s.level_count; i < levels.max; ++i) out[2 + i] = 0;
   }
   TOTO_HOST_DEVICE void put_parameters(const KnotOutputs& to) const {

@@ -14,7 +14,9 @@
 namespace toto::cuda {
 namespace {
 
-constexpr int kThreads = 512;  // of a lane, or twice as many where there are few lanes
+/// Of a lane, or twice as many where there are few lanes. Statistics take so many patches at a time
+/// either way, so the number of threads changes no bit.
+constexpr int kThreads = 512;
 constexpr int kLaneWarps = kThreads / 32;
 constexpr int kWarps = 4;  // rows of a thread block
 constexpr float kMinScale = 1e-6F;
