@@ -27,19 +27,19 @@ struct KnotStep {
   }
 
   TOTO_HOST_DEVICE void put_statistics(const KnotOutputs& to) const {
-    if (to.exact != nullptr) put_exact(to.exact + cell(to) * exact_stride(to), to.levels);
+    float* const out = to.exact == nullptr ? nullptr : to.exact + cell(to) * exact_stride(to);
+    for (std::int32_t i = 0; out != nullptr && i < exact_stride(to); ++i) {
+      out[i] = exact(i, to.levels);
+    }
     put_parameters(to);
   }
-  /// out [exact_stride()]
-  TOTO_HOST_DEVICE void put_exact(float* out, const Levels& levels) const {
-    out[0] = static_cast<float>(knot_mean(knots, s.tails));
-    out[1] = static_cast<float>(sqrt(knot_variance(knots, s.tails)));
-    for (std::int32_t i = 0; i < s.level_count; ++i) {
-      const double level = levels.values[s.level_first + i];
-      out[2 + i] = static_cast<float>(knot_quantile(knots, level, s.tails));
-    }
-    // Nobody reads these; whole rows are copied.
-    for (std::int32_t i = s.level_count; i < levels.max; ++i) out[2 + i] = 0;
+  /// Number i of exact_stride(): mean, deviation, then levels. Whole rows are copied, so those that
+  /// nobody asked for are 0.
+  [[nodiscard]] TOTO_HOST_DEVICE float exact(std::int32_t i, const Levels& levels) const {
+    if (i == 0) return static_cast<float>(knot_mean(knots, s.tails));
+    if (i == 1) return static_cast<float>(sqrt(knot_variance(knots, s.tails)));
+    if (i - 2 >= s.level_count) return 0;
+    return static_cast<float>(knot_quantile(knots, levels.values[s.level_first + i - 2], s.tails));
   }
   TOTO_HOST_DEVICE void put_parameters(const KnotOutputs& to) const {
     if (to.parameters != nullptr) {

@@ -181,10 +181,24 @@ class Ops2 {
   /// and z [rows][2P]: asinh of the scaled values (0 where missing), then the flags of missing
   /// ones. z is of the type that the product after it takes.
   virtual void inputs(const Call& call, const SeriesArrays& a, bool first, const View& z) const = 0;
+  /// Backend::copy_in() of the first `bytes`, then inputs() of float32 values, a mask and a `call`
+  /// that lie there. false: nothing was done, take the two.
+  [[nodiscard]] virtual bool copy_in_and_inputs(const Staging& /*staging*/, std::size_t /*bytes*/,
+                                                const Call& /*call*/, const SeriesArrays& /*a*/,
+                                                bool /*first*/, const View& /*z*/) const {
+    return false;
+  }
   /// y [rows][9*P] from raw [rows][9*P]: sinh, scale, infinities replaced, cap, sorted. A token's
   /// row predicts the patch after it, which may be of the context (units_of).
   virtual void quantiles(const Call& call, const SeriesArrays& a, const ConstView& raw,
                          const View& y) const = 0;
+  /// quantiles(), and what knot_results() makes of them but for draws. false: nothing was done.
+  [[nodiscard]] virtual bool quantiles_and_statistics(const Call& /*call*/,
+                                                      const SeriesArrays& /*a*/,
+                                                      const ConstView& /*raw*/, const View& /*y*/,
+                                                      const KnotOutputs& /*to*/) const {
+    return false;
+  }
   /// Statistics, parameters and draws of the steps that a call predicts (statistics/knots.h).
   /// Draws are addressed by (seed, key, variate, trajectory, step). `quantiles` as above; tokens
   /// that predict a patch of the context are passed over.
@@ -216,9 +230,25 @@ class Ops2 {
 
   /// y[rows][out] = silu(Wx + b), of the type of x, for all rows of x.
   virtual void linear_silu(const Matrix& w, const ConstView& x, const View& y) const = 0;
+  /// y[rows][out] = (Wx + b) + (Vz + c): linear() of both, the second added to the first, in one
+  /// operation. false: nothing was done, take the two.
+  [[nodiscard]] virtual bool linear_sum(const Matrix& /*w*/, const ConstView& /*x*/,
+                                        const Matrix& /*v*/, const ConstView& /*z*/,
+                                        const View& /*y*/) const {
+    return false;
+  }
   /// y = x / sqrt(mean(x^2) + epsilon); x, y [rows][dim]. y is of the type that the product after
   /// it takes.
   virtual void rms_norm(const ConstView& x, const View& y, double epsilon) const = 0;
+  /// y = linear_sum() of `second` and `skip` for what rms_norm() leaves of x and what
+  /// linear_silu() of `first` makes of that. scratch [rows][w.in], inner [rows][first.out]. false:
+  /// nothing was done.
+  [[nodiscard]] virtual bool norm_residual_mlp(const ConstView& /*x*/, double /*epsilon*/,
+                                               const View& /*scratch*/, const Matrix& /*first*/,
+                                               const Matrix& /*second*/, const Matrix& /*skip*/,
+                                               const View& /*inner*/, const View& /*y*/) const {
+    return false;
+  }
   /// linear() of what rms_norm() leaves, in one operation; `scratch` [rows][in]. false: nothing was
   /// done, take the two.
   [[nodiscard]] virtual bool norm_linear(const ConstView& /*x*/, double /*epsilon*/,
@@ -256,6 +286,14 @@ class Ops2 {
                               const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
                               const View& qkv, const KvCache& kv, bool keep,
                               const View& out) const = 0;
+  /// time_attention(), then gather() of x [rows of all][dim] to y. false: nothing was done.
+  [[nodiscard]] virtual bool time_attention_and_gather(
+      const Call& /*all*/, const Call& /*wanted*/, const SeriesArrays& /*a*/,
+      const HeadShape& /*shape*/, const HeadNorm& /*norm*/, const Rotary& /*rotary*/,
+      const View& /*qkv*/, const KvCache& /*kv*/, bool /*keep*/, const View& /*out*/,
+      const ConstView& /*x*/, const View& /*y*/) const {
+    return false;
+  }
   /// Norms queries and keys, and attends over the variates of each token with equal ids. qkv and
   /// out as above.
   virtual void variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,

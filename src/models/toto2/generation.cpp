@@ -291,9 +291,9 @@ void Generation::run(const Toto2Workspace& memory, const BatchSizes& room, const
   const Ops2& ops = net_.ops();
   const Inputs from(room, net_.patch(), at);
   const bool on_device = be.reads_device_batches();
-  be.copy_in(in, 0, from.end);
   SeriesArrays arrays = memory.arrays;
-  if (!arrays.values) {  // float32 as it is staged
+  const bool staged = !arrays.values;
+  if (staged) {  // float32 as it is staged
     arrays.values = {in.device + from.values, ElementType::f32, net_.patch(), room.patches};
   } else {
     be.upload(std::span(reinterpret_cast<const float*>(in.host + from.values),
@@ -313,12 +313,22 @@ void Generation::run(const Toto2Workspace& memory, const BatchSizes& room, const
     const std::int32_t rows = index == 0 ? room.rows : std::min(room.rows, 2 * room.wanted);
     const Call all = call_at(from.all(index), rows);
     const Call wanted = call_at(from.wanted(index), room.wanted);
-    ops.inputs(all, arrays, index == 0, net_.inputs_of(all, memory.act));
+    const View inputs = net_.inputs_of(all, memory.act);
+    const bool first = index == 0;
+    if (!first || !staged || !ops.copy_in_and_inputs(in, from.end, all, arrays, first, inputs)) {
+      if (first) be.copy_in(in, 0, from.end);
+      ops.inputs(all, arrays, first, inputs);
+    }
     Toto2Observer observer;
     if (!capturing) observer = sink.observer(index, all, wanted);
     net_.forward(all, wanted, arrays, memory.rotary, memory.kv, memory.act, &observer);
-    ops.quantiles(wanted, arrays, memory.act.raw, memory.quantiles);
-    sink.predicted(index, wanted, arrays, memory.quantiles);
+    KnotOutputs to = sink.outputs();
+    if (ops.quantiles_and_statistics(wanted, arrays, memory.act.raw, memory.quantiles, to)) {
+      to.exact = to.parameters = nullptr;
+    } else {
+      ops.quantiles(wanted, arrays, memory.act.raw, memory.quantiles);
+    }
+    sink.predicted(index, wanted, arrays, memory.quantiles, to);
     if (sink.wants_blocks()) deliver(memory, arrays, wanted, index, sink);
     if (index + 1 == room.calls) break;
     ops.feed_back(wanted, memory.quantiles, arrays);

@@ -62,9 +62,13 @@ struct Block {
 class Sink {
  public:
   virtual ~Sink() = default;
-  /// An operation right after those that left the quantiles [rows][9][P] of a call.
+  /// What is wanted of every step.
+  [[nodiscard]] virtual KnotOutputs outputs() const { return {}; }
+  /// Operations right after those that left the quantiles [rows][9][P] of a call; `to` is what is
+  /// left of outputs().
   virtual void predicted(std::int32_t /*index*/, const Call& /*wanted*/,
-                         const SeriesArrays& /*arrays*/, const ConstView& /*quantiles*/) {}
+                         const SeriesArrays& /*arrays*/, const ConstView& /*quantiles*/,
+                         const KnotOutputs& /*to*/) {}
   /// Whether block() is to be called, which needs the results on the host: never while a graph is
   /// captured.
   [[nodiscard]] virtual bool wants_blocks() const { return true; }

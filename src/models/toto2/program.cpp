@@ -240,9 +240,8 @@ void Toto2Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& 
 
 /// The first call has all requests, and with coherent paths the forecasts of their contexts.
 void Toto2Program::predicted(std::int32_t index, const Call& wanted, const SeriesArrays& arrays,
-                             const ConstView& quantiles) {
+                             const ConstView& quantiles, const KnotOutputs& to) {
   const Ops2& ops = net_.ops();
-  const KnotOutputs to = results_.outputs();
   if (to.coherent && index == 0) {
     float* const rho = typed<float>(memory_->rho);
     ops.knot_neighbours(wanted, arrays, quantiles, typed<double>(memory_->scores), rho);

@@ -55,8 +55,9 @@ class Toto2Program final : public Program, private toto2::Sink {
   [[nodiscard]] std::int32_t calls_of(const MicroBatch& batch) const;
   [[nodiscard]] static toto2::BatchSizes room(const ProgramKey& key);
 
+  [[nodiscard]] KnotOutputs outputs() const override { return results_.outputs(); }
   void predicted(std::int32_t index, const Call& wanted, const SeriesArrays& arrays,
-                 const ConstView& quantiles) override;
+                 const ConstView& quantiles, const KnotOutputs& to) override;
   [[nodiscard]] bool wants_blocks() const override { return probed_; }
   [[nodiscard]] bool wants_statistics() const override { return probed_; }
   void block(const toto2::Block& block) override;

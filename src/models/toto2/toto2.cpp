@@ -83,6 +83,7 @@ void Toto2::residual_mlp(const toto2::ResidualMlp& mlp, const ConstView& x, cons
                          const View& y) const {
   const View between = inner.as(backend_->operand_type(mlp.second), x.rows, mlp.first.out);
   ops_->linear_silu(mlp.first, x, between);
+  if (ops_->linear_sum(mlp.second, between, mlp.skip, x, y)) return;
   backend_->linear(mlp.second, between, y, Epilogue::store);
   backend_->linear(mlp.skip, x, y, Epilogue::residual);
 }
@@ -142,9 +143,12 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
   const auto observe = [&](std::int32_t layer, const ConstView& rows, double factor) {
     if (observed) (*observer)(layer, rows, factor, call == &wanted);
   };
+  const auto wanted_of = [&](const CallPart& part) {
+    return wanted_hidden.from(part.first_wanted, part.wanted.all_rows());
+  };
   const auto gather = [&](const CallPart& part) {
     ops_->gather(part.all, part.wanted, all_hidden.from(part.first, part.all.all_rows()),
-                 wanted_hidden.from(part.first_wanted, part.wanted.all_rows()));
+                 wanted_of(part));
   };
 
   const View inputs = inputs_of(all, a);
@@ -180,9 +184,13 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
       }
       before_attention(layer, part, last, x, mine, qkv);
       if (last) {
+        const View out = wanted_attended().from(part.first_wanted, part.wanted.all_rows());
+        if (ops_->time_attention_and_gather(part.all, part.wanted, arrays, shape, layer.norm,
+                                            rotary, qkv, own_kv, keep, out, x, wanted_of(part))) {
+          return;
+        }
         ops_->time_attention(part.all, part.wanted, arrays, shape, layer.norm, rotary, qkv, own_kv,
-                             keep,
-                             wanted_attended().from(part.first_wanted, part.wanted.all_rows()));
+                             keep, out);
         return gather(part);
       }
       if (layer.variate) {
@@ -211,6 +219,13 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
   for_each_part(*ops_, wanted, wanted, [&](const CallPart& part) {
     const Rows rows = part.all.all_rows();
     const View own_normed = normed.from(part.first, rows);
+    const View inner =
+        own(part, a).inner.as(backend_->operand_type(head_.second), rows, head_.first.out);
+    if (ops_->norm_residual_mlp(hidden.from(part.first, rows), out_epsilon_,
+                                a.normed.from(part.first, rows), head_.first, head_.second,
+                                head_.skip, inner, a.raw.from(part.first, rows))) {
+      return;
+    }
     ops_->rms_norm(hidden.from(part.first, rows), own_normed, out_epsilon_);
     residual_mlp(head_, own_normed, own(part, a).inner, a.raw.from(part.first, rows));
   });

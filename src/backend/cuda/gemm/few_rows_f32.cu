@@ -289,7 +289,7 @@ bool run(const ProductArgs& a, const Stream& s) {
   const int warps = at_once * G < kMaxWarps ? at_once * G : kMaxWarps;
   launch(few_f32<CW, G, O, Rounds>, dim3(ceil_div(a.rows.count, kRows), ceil_div(a.out, 8 * CW)),
          dim3(static_cast<unsigned>(32 * warps)), bytes, s, static_cast<const float*>(a.w), a.bias,
-         static_cast<const float*>(a.x), static_cast<float*>(a.y), a.rows, s.calls_known, a.out,
+         static_cast<const float*>(a.x), static_cast<float*>(a.y), a.rows, s.calls_known(), a.out,
          a.in, a.pitch, a.epilogue, a.silu, slices, at_once, a.gain, a.scale, a.norm, a.epsilon);
   return true;
 }

@@ -53,6 +53,15 @@ constexpr Operands operands_of(CudaWeights type) {
                                      : Operands::whole;
 }
 
+/// A product of other inputs that is added to one of as many rows and outputs.
+struct Summand {
+  const void* w = nullptr;  // nullptr: there is none
+  const float* bias = nullptr;
+  const void* x = nullptr;
+  std::int32_t in = 0, pitch = 0;
+  bool norm = false;  // x is float32 and is to be normed first, with the epsilon of the product
+};
+
 /// One product. `out`: the first so many rows of W.
 struct ProductArgs {
   const void* w;
@@ -73,6 +82,9 @@ struct ProductArgs {
   /// x is float32 and is to be normed first: only some rows; in bfloat16 by row_squares.cuh.
   bool norm = false;
   float epsilon = 0;  // of that norm
+  /// Formed by itself, with its bias, then added to what is stored in float32: some_rows_bf16()
+  /// alone, and without a norm of x.
+  Summand also{};
 };
 /// With a matrix of the seam that lies on the device.
 ProductArgs product_of(const Matrix& w, const ConstView& x, const View& y, Epilogue epilogue);

@@ -244,7 +244,7 @@ void run(const ProductArgs& a, const Stream& s) {
   const CUtensorMap w = boxes_of(a.w, true, a.stored, a.pitch, N);
   const CUtensorMap x = boxes_of(a.x, true, a.rows.count, padded_bf16(a.in), kGroupRows);
   launch_tiles(group_bf16<N, E>, group_tiles(a.stored, a.rows.count, N), S::kBytes, s, w, x, a.bias,
-               a.scale, a.y, a.rows, s.calls_known, a.out, a.stored, a.pitch);
+               a.scale, a.y, a.rows, s.calls_known(), a.out, a.stored, a.pitch);
 }
 
 template <End E, int... Widths>

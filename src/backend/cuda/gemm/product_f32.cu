@@ -197,7 +197,7 @@ void run(const ProductArgs& a, const Stream& s) {
   const dim3 grid(ceil_div(a.out, BO), ceil_div(a.rows.count, BR));
   launch(tile_f32<BR, BO, TR, TO, E>, grid, dim3(Memory::kThreads), sizeof(Memory), s,
          static_cast<const float*>(a.w), a.bias, a.scale, static_cast<const float*>(a.x),
-         static_cast<float*>(a.y), a.rows, s.calls_known, a.out, a.in, a.pitch);
+         static_cast<float*>(a.y), a.rows, s.calls_known(), a.out, a.in, a.pitch);
 }
 
 template <Epilogue E>

@@ -251,7 +251,7 @@ void run(const ProductArgs& a, const Stream& s) {
   const CUtensorMap w = boxes_of(a.w, false, a.out, a.pitch, N);
   const CUtensorMap x = boxes_of(a.x, false, a.rows.count, a.in, kGroupRows);
   launch_tiles(group_f32<N, E, Fours, O>, group_tiles(a.out, a.rows.count, N), S::kBytes, s, w, x,
-               a.bias, a.scale, static_cast<float*>(a.y), a.rows, s.calls_known, a.out, a.in);
+               a.bias, a.scale, static_cast<float*>(a.y), a.rows, s.calls_known(), a.out, a.in);
 }
 
 template <Epilogue E, Operands O>

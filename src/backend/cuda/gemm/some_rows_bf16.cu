@@ -9,6 +9,7 @@
 // a layer runs through several kernels, and instructions that are not near come at some nine cycles
 // each.
 #include <algorithm>
+#include <type_traits>
 
 #include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/gemm/product.h"
@@ -38,6 +39,8 @@ struct Some {
   Epilogue epilogue;
   bool silu, rounded, norm;
   float epsilon;
+  Summand also;      // its slices come after those of the product itself
+  int first_slices;  // of the product itself
   int slices;
   int split;          // blocks of a cluster, which share the slices; a power of two
   int own;            // slices of a block, at most
@@ -56,6 +59,8 @@ struct Memory {
   float* squares;     // [slices][rows]
   float* by;          // [rows]
   float* bias;        // [Outputs]
+  float* also_bias;   // [Outputs]
+  float* also_by;     // [rows]
 
   __device__ Memory(void* shared, const Some& a) {
     const int rows = a.tiles * kRowsOfTile;
@@ -66,14 +71,16 @@ struct Memory {
     squares = before + rows * Outputs;
     by = squares + a.own * rows;
     bias = by + rows;
+    also_bias = bias + Outputs;
+    also_by = also_bias + Outputs;
   }
   static std::size_t bytes(const Some& a) {
     const auto rows = static_cast<std::size_t>(a.tiles) * kRowsOfTile;
     const auto slices = static_cast<std::size_t>(a.slices);
     const std::size_t own_rows = rows / static_cast<std::size_t>(a.split);
     return static_cast<std::size_t>(a.at_once) * (Outputs + rows) * kPitch * 2 +
-           ((slices * own_rows + rows) * Outputs + (static_cast<std::size_t>(a.own) + 1) * rows +
-            Outputs) *
+           ((slices * own_rows + rows) * Outputs + (static_cast<std::size_t>(a.own) + 2) * rows +
+            2 * Outputs) *
                sizeof(float);
   }
 };
@@ -104,9 +111,16 @@ __device__ void store_at(std::uint32_t own, int rank, float v) {
       : "memory");
 #endif
 }
+/// What this block has stored is there for the cluster.
 __device__ void arrive_in_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+/// This block is there, no more: a release waits for all stores of the whole device.
+__device__ void begin_in_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
 }
 __device__ void await_cluster() {
@@ -115,7 +129,7 @@ __device__ void await_cluster() {
 #endif
 }
 
-template <int Parts>
+template <int Parts, bool Also>
 __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
   constexpr int kOutputs = Parts * 16;
   extern __shared__ float4 shared[];
@@ -140,45 +154,53 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
   const std::uint32_t w_at = shared_address(ws + lane % 16 * kPitch + lane / 16 * 8);
   const std::uint32_t x_at = shared_address(xs + lane % 8 * kPitch + lane / 8 * 8);
   const int own = lane % kSliceLanes;
-  const int first_row = tile * kRowsOfTile + (a.norm ? lane / kSliceLanes : lane / 8);
-  const int column = a.norm ? own * 4 : lane % 8 * 8;
 
-  if (a.split > 1) arrive_in_cluster();  // it is there, and so is its memory
+  if (a.split > 1) begin_in_cluster();
   std::int32_t rows = 0;
 #pragma unroll 1
   for (int s0 = 0; s0 < own_slices; s0 += a.at_once) {
     const int s = first_slice + s0 + group;
     const bool works = !helps && s0 + group < own_slices;
+    const bool second = Also && s >= a.first_slices;
+    const std::int32_t k0 = (second ? s - a.first_slices : s) * kSliceBf16;
+    const std::int32_t pitch = second ? a.also.pitch : a.pitch;
     if (s0 > 0) __syncthreads();  // the slices before have been multiplied
     if (works) {
       // Four outputs at a time, every tile's warp some of them. Others than those that are stored
       // stay as they are: nobody takes their sums.
       const int first = tile * 4 + lane / 8;
-      const int columns = a.pitch - s * kSliceBf16;
+      const int columns = pitch - k0;
       __nv_bfloat16* to = ws + first * kPitch + lane % 8 * 8;
-      const __nv_bfloat16* w =
-          a.w + std::int64_t{out0 + first} * a.pitch + s * kSliceBf16 + lane % 8 * 8;
+      const __nv_bfloat16* w = (second ? static_cast<const __nv_bfloat16*>(a.also.w) : a.w) +
+                               std::int64_t{out0 + first} * pitch + k0 + lane % 8 * 8;
 #pragma unroll 1
       for (int o = first; o < kOutputs && out0 + o < a.stored; o += 4 * a.tiles) {
 #pragma unroll
         for (int k = 0; k < kSliceBf16; k += kColumns) {
           if (k < columns) copy_16(to + k, w + k, 16);
         }
-        w += 4 * a.tiles * a.pitch;
+        w += 4 * a.tiles * pitch;
         to += 4 * a.tiles * kPitch;
       }
     } else if (helps && s0 == 0) {
       for (int o = lane; o < kOutputs; o += 32) {
         m.bias[o] = a.bias != nullptr && out0 + o < a.stored ? a.bias[out0 + o] : 0.0F;
+        if (!Also) continue;
+        m.also_bias[o] =
+            a.also.bias != nullptr && out0 + o < a.stored ? a.also.bias[out0 + o] : 0.0F;
       }
     }
     // Of a row of the inputs, which are float32 or bfloat16.
-    const std::int32_t width = a.norm ? a.in : padded_bf16(a.in);
-    const std::int32_t left = width - s * kSliceBf16 - column;
-    const std::int64_t from = std::int64_t{first_row} * width + s * kSliceBf16 + column;
+    const bool norm = Also ? second && a.also.norm : a.norm;
+    const int first_row = tile * kRowsOfTile + (norm ? lane / kSliceLanes : lane / 8);
+    const int column = norm ? own * 4 : lane % 8 * 8;
+    const std::int32_t in = second ? a.also.in : a.in;
+    const std::int32_t width = norm ? in : padded_bf16(in);
+    const std::int32_t left = width - k0 - column;
+    const std::int64_t from = std::int64_t{first_row} * width + k0 + column;
     if (s0 == 0) rows = begin_with_rows(a.count, a.known);
-    if (works && a.norm) {
-      const float* x = static_cast<const float*>(a.x) + from;
+    if (works && norm) {
+      const float* x = static_cast<const float*>(second ? a.also.x : a.x) + from;
       float4 v[kRowsOfTile / 2][kSliceFours];
 #pragma unroll
       for (int i = 0; i < kRowsOfTile / 2; ++i) {
@@ -197,7 +219,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
         }
       }
     } else if (works) {
-      const __nv_bfloat16* x = static_cast<const __nv_bfloat16*>(a.x) + from;
+      const __nv_bfloat16* x = static_cast<const __nv_bfloat16*>(second ? a.also.x : a.x) + from;
       __nv_bfloat16* to = xs + lane / 8 * kPitch + column;
 #pragma unroll
       for (int i = 0; i < kRowsOfTile / 4; ++i) {
@@ -210,8 +232,9 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
         to += 4 * kPitch;
       }
     } else if (helps && s0 == 0) {
-      if (!a.norm && lane < most)
+      if ((Also || !a.norm) && lane < most)
         m.by[lane] = a.scale != nullptr && lane < rows ? a.scale[lane] : 1;
+      if (Also && !a.also.norm && lane < most) m.also_by[lane] = 1;
       for (int i = lane; adds && i < most * (kOutputs / 4); i += 32) {
         const int r = i / (kOutputs / 4);
         const int o = i % (kOutputs / 4) * 4;
@@ -228,7 +251,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
 
     if (works) {
       float sum[Parts][4] = {};
-      const int end = min(kSliceBf16, a.pitch - s * kSliceBf16);
+      const int end = min(kSliceBf16, pitch - k0);
       if (end == kSliceBf16) {
 #pragma unroll
         for (int k = 0; k < kSliceBf16; k += 32) multiply_pair(sum, w_at + k * 2, x_at + k * 2);
@@ -257,11 +280,12 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
           store_at(there + p * 64 + 32, owner + 1, sum[p][3]);
         }
       }
-    } else if (helps && a.norm && s0 + a.at_once >= own_slices && lane < most) {
+    } else if (helps && (Also ? a.also.norm : a.norm) && s0 + a.at_once >= own_slices &&
+               lane < most) {
       float all = 0;
 #pragma unroll 4
-      for (int i = 0; i < a.slices; ++i) all += m.squares[i * most + lane];
-      m.by[lane] = inverse_root(all, a.in, a.epsilon);
+      for (int i = Also ? a.first_slices : 0; i < a.slices; ++i) all += m.squares[i * most + lane];
+      (Also ? m.also_by : m.by)[lane] = inverse_root(all, Also ? a.also.in : a.in, a.epsilon);
     }
   }
   const bool gated = a.epilogue == Epilogue::gated;
@@ -297,12 +321,17 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
       float v = 0;
       float u = 0;
 #pragma unroll 4
-      for (int s = 0; s < a.slices; ++s) {
+      for (int s = 0; s < (Also ? a.first_slices : a.slices); ++s) {
         v += part[s * own_rows * kOutputs + first];
         u += part[s * own_rows * kOutputs + second];
       }
       v = __fmaf_rn(v, m.by[r], m.bias[first]);
       u = __fmaf_rn(u, m.by[r], m.bias[second]);
+      if (Also) {
+        float w = 0;
+        for (int s = a.first_slices; s < a.slices; ++s) w += part[s * own_rows * kOutputs + first];
+        v += __fmaf_rn(w, m.also_by[r], m.also_bias[first]);
+      }
       if (gated || a.silu || a.rounded) {
         if (!a.rounded) v = silu(v);
         static_cast<__nv_bfloat16*>(a.y)[at] = __float2bfloat16_rn(gated ? v * u : v);
@@ -324,7 +353,8 @@ bool run(Some a, const Stream& s, bool at_once = false) {
   a.split = 1;
   // Sums of a norm's squares would have to meet as well.
   const auto may_split = [&](int n) {
-    return s.hopper && !a.norm && n <= kMostSplit && a.tiles > 1 && a.slices >= kSlicesToSplit &&
+    return s.hopper && !a.norm && !a.also.norm && n <= kMostSplit && a.tiles > 1 &&
+           a.slices >= kSlicesToSplit &&
            blocks * static_cast<unsigned>(n) <= static_cast<unsigned>(s.processors);
   };
   while (may_split(2 * a.split)) a.split *= 2;
@@ -337,11 +367,18 @@ bool run(Some a, const Stream& s, bool at_once = false) {
   while (a.at_once > 1 && bytes() > static_cast<std::size_t>(s.shared_bytes)) --a.at_once;
   if (bytes() > static_cast<std::size_t>(s.shared_bytes)) return false;
   if (at_once && a.at_once < a.slices) return false;
-  allow_shared_memory<some_bf16<Parts>>(bytes());
-  const auto warps = static_cast<unsigned>(a.at_once * a.tiles + 1);
-  const dim3 grid(blocks * static_cast<unsigned>(a.split));
-  launch_clusters(some_bf16<Parts>, static_cast<unsigned>(a.split), grid, dim3(32 * warps), bytes(),
-                  s, a);
+  const auto start = [&](auto also) {
+    constexpr auto kernel = some_bf16<Parts, also()>;
+    allow_shared_memory<kernel>(bytes());
+    const auto warps = static_cast<unsigned>(a.at_once * a.tiles + 1);
+    const dim3 grid(blocks * static_cast<unsigned>(a.split));
+    launch_clusters(kernel, static_cast<unsigned>(a.split), grid, dim3(32 * warps), bytes(), s, a);
+  };
+  if (a.also.w != nullptr) {
+    start(std::true_type{});
+  } else {
+    start(std::false_type{});
+  }
   return true;
 }
 
@@ -349,15 +386,16 @@ bool run(Some a, const Stream& s, bool at_once = false) {
 
 bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (a.gain != nullptr || a.rows.count > kSomeRows) return false;
-  if (a.norm && a.in % 4 != 0) return false;
+  if ((a.norm && a.in % 4 != 0) || (a.also.norm && a.also.in % 4 != 0)) return false;
   if (a.rows.count == 0) return true;
+  const auto slices = [](std::int32_t in) { return (in + kSliceBf16 - 1) / kSliceBf16; };
   const Some some{static_cast<const __nv_bfloat16*>(a.w),
                   a.bias,
                   a.scale,
                   a.x,
                   a.y,
                   a.rows,
-                  s.calls_known,
+                  s.calls_known(),
                   a.out,
                   a.stored,
                   a.in,
@@ -367,7 +405,9 @@ bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
                   a.rounded,
                   a.norm,
                   a.epsilon,
-                  (a.in + kSliceBf16 - 1) / kSliceBf16,
+                  a.also,
+                  slices(a.in),
+                  slices(a.in) + slices(a.also.in),
                   1,
                   0,
                   (a.rows.count + kRowsOfTile - 1) / kRowsOfTile,

@@ -23,9 +23,14 @@ struct Stream {
   int shared_bytes = 0;  // of one block at most
   int processors = 0;
   mutable std::uint64_t launches = 0;
+
   /// Whether kernels may look up calls and numbers of rows before they wait: since those were
   /// copied to the device, a kernel has come that waits before it lets the next begin.
-  mutable bool calls_known = false;
+  [[nodiscard]] bool calls_known() const { return launches >= calls_known_from; }
+  /// `after` so many launches more.
+  void know_calls(std::uint64_t after = 0) const { calls_known_from = launches + after; }
+  void forget_calls() const { calls_known_from = UINT64_MAX; }
+  mutable std::uint64_t calls_known_from = UINT64_MAX;
 };
 
 #ifdef __CUDACC__

@@ -253,14 +253,14 @@ void neighbours(const Batch& context, const PatchShape& shape, const Forecasts& 
   });
   launch(correlations, dim3(static_cast<unsigned>(context.lanes)), dim3(kThreads), 0, s,
          context.live, shape.patch, scores, rho);
-  s.calls_known = true;  // score_steps waits for batches before it lets the next begin
+  s.know_calls();  // score_steps waits for batches before it lets the next begin
 }
 
 void draw_paths(const Batch& batch, const Batch* shared, const Batch& source,
                 const PatchShape& shape, const Mixtures& m, const float* rho, float* y,
                 const Stream& s) {
   launch(chains, dim3(ceil_div(batch.lanes, kWarps)), dim3(kThreads), 0, s, batch.live, source.live,
-         s.calls_known, shape, rho, y);
+         s.calls_known(), shape, rho, y);
   if (shared == nullptr) {
     const dim3 grid(ceil_div(std::int64_t{batch.lanes} * shape.steps, kMixtures));
     with_own(shape.components, [&](auto own) {

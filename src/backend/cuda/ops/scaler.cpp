@@ -25,9 +25,9 @@ void DeviceBackend::copy_in_and_scale(const Staging& staging, std::size_t bytes,
   expected::scale(*this, batch, spec, view_of(x, batch.all_rows(), spec.patch), to);
   const Extent e = extent(batch);
   Arrival arrival;
-  if (bytes * static_cast<std::size_t>(e.lanes) <= kMaxArrival && bytes % 16 == 0) {
+  if (Arrival::pays(bytes, e.lanes)) {
     arrival = {staging.device, staging.host, bytes};
-    stream_.calls_known = false;  // the scaler copies the batch itself
+    stream_.forget_calls();  // the scaler copies the batch itself
   } else {
     copy(staging.device, staging.host, bytes);
   }

@@ -248,26 +248,6 @@ __device__ void sums(const Chunk& c, ScalerState& state, const Spec& spec, const
   take_global(state, spec, context_mean, squares / context_count);
 }
 
-/// Brings what arrived to `image` in the shared memory of each block of threads, and by the first
-/// one to where the device keeps it.
-__device__ void take_arrival(const Arrival& a, std::byte* image) {
-  const auto count = static_cast<std::int32_t>(a.bytes / sizeof(uint4));
-  for (std::int32_t i = first_thread(); i < count; i += all_threads()) {
-    const uint4 v = static_cast<const uint4*>(a.host)[i];
-    reinterpret_cast<uint4*>(image)[i] = v;
-    if (blockIdx.x == 0) static_cast<uint4*>(a.device)[i] = v;
-  }
-  __syncthreads();
-}
-/// What lies at `p` of the device, in what arrived if anything has.
-template <typename T>
-__device__ const T* arrived(const T* p, const Arrival& a, const std::byte* image) {
-  if (a.bytes == 0) return p;
-  // From the image, not from p: that of a kernel's argument the compiler believes to be global.
-  return reinterpret_cast<const T*>(
-      image + (reinterpret_cast<const std::byte*>(p) - static_cast<const std::byte*>(a.device)));
-}
-
 /// ScalerOutputs as the kernel takes them.
 struct Scaled {
   float *values, *loc, *scale, *last_loc, *last_scale;

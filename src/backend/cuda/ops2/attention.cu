@@ -371,15 +371,15 @@ void time_attention2(const Call& all, const Call& wanted, const SeriesArrays& a,
       allow_shared_memory<attend_lane<own(), T>>(bytes);
       const dim3 grid(static_cast<unsigned>(wanted.lanes), static_cast<unsigned>(shape.groups));
       launch(attend_lane<own(), T>, grid, dim3(32U * static_cast<unsigned>(warps)), bytes, s,
-             all.live, wanted.live, s.calls_known, DeviceArrays(a), shape, gains, tables_of(rotary),
-             qkv, keys, values, keep, to, pitch);
+             all.live, wanted.live, s.calls_known(), DeviceArrays(a), shape, gains,
+             tables_of(rotary), qkv, keys, values, keep, to, pitch);
       return;
     }
     launch(prepare_heads, dim3(static_cast<unsigned>(all.rows)), dim3(head_threads(shape)), 0, s,
-           all.live, s.calls_known, shape, gains, tables_of(rotary), qkv, keys, values);
+           all.live, s.calls_known(), shape, gains, tables_of(rotary), qkv, keys, values);
     launch(attend_time<own(), T>, dim3(blocks(wanted, shape)), dim3(32 * kWarps),
-           query_bytes(shape), s, all.live, wanted.live, s.calls_known, DeviceArrays(a), shape, qkv,
-           keys, values, to, pitch);
+           query_bytes(shape), s, all.live, wanted.live, s.calls_known(), DeviceArrays(a), shape,
+           qkv, keys, values, to, pitch);
   });
 }
 
@@ -388,12 +388,13 @@ void variate_attention2(const Call& call, const SeriesArrays& a, const HeadShape
   const auto pitch = static_cast<std::int32_t>(out.stride());
   if (norm.query) {
     launch(norm_heads, dim3(static_cast<unsigned>(call.rows)), dim3(head_threads(shape)), 0, s,
-           call.live, s.calls_known, shape, HeadGains(norm), qkv);
+           call.live, s.calls_known(), shape, HeadGains(norm), qkv);
   }
   with_shape(shape, out, [&](auto own, auto* to) {
     using T = std::remove_pointer_t<decltype(to)>;
     launch(attend_variates<own(), T>, dim3(blocks(call, shape)), dim3(32 * kWarps),
-           query_bytes(shape), s, call.live, s.calls_known, DeviceArrays(a), shape, qkv, to, pitch);
+           query_bytes(shape), s, call.live, s.calls_known(), DeviceArrays(a), shape, qkv, to,
+           pitch);
   });
 }
 

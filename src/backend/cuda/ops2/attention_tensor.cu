@@ -183,6 +183,24 @@ struct LaneKeys {
   }
 };
 
+/// Hands on the rows of the lane's wanted tokens, of which the head groups have some columns each:
+/// by `threads` threads, this one number `thread`.
+__device__ void pass_rows(const Attention& a, const LaneAt& at, std::int32_t group,
+                          std::int32_t thread, std::int32_t threads) {
+  if (a.passed.x == nullptr) return;
+  const std::int32_t fours = a.passed.dim / 4;
+  const std::int32_t each = (fours + a.shape.groups - 1) / a.shape.groups;
+  const std::int64_t from = at.first_row + at.s.patch - at.source.patch;
+  const std::int64_t to = at.s.row + std::int64_t{at.lane.variate} * at.s.tokens;
+  for (std::int32_t i = thread; i < at.s.tokens * each; i += threads) {
+    const std::int32_t token = i / each;
+    const std::int32_t column = group * each + i % each;
+    if (column >= fours) continue;
+    reinterpret_cast<float4*>(a.passed.y)[(to + token) * fours + column] =
+        reinterpret_cast<const float4*>(a.passed.x)[(from + token) * fours + column];
+  }
+}
+
 /// A thread block for a lane and a head group; many at once, for each waits for memory.
 __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attention a) {
   extern __shared__ float4 shared[];
@@ -200,6 +218,7 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
     own.prepare(key_gain(a, own.lane()), own.first_rotation());
     __syncthreads();
   });
+  pass_rows(a, at, group, static_cast<std::int32_t>(threadIdx.x), 32 * kLaneWarps);
 }
 
 /// The same where few lanes leave processors idle: with more warps, some of which prepare queries
@@ -224,7 +243,8 @@ __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attentio
     own.bring();
     own.prepare(gain, rotation);
     __syncthreads();
-    return;
+    return pass_rows(a, at, group, static_cast<std::int32_t>(threadIdx.x) - 32 * tiles,
+                     32 * (kAloneWarps - tiles));
   }
   const Tile tile(at.s, a.heads_per_group, group, warp * kTile);
   const QueryGain gain(a);
@@ -275,6 +295,7 @@ __global__ void __launch_bounds__(32 * kWarps) attend_cache_tensor(Attention a) 
   if (warp * kTile >= at.queries) return end_lookups(a.known);
   attend_tiles(a, at, group, a.keys + slot * kWidth, a.values + slot * kWidth, kWidth, warp,
                static_cast<std::int32_t>(gridDim.z) * kWarps, [] {});
+  if (warp == 0) pass_rows(a, at, group, static_cast<std::int32_t>(threadIdx.x), 32);
 }
 
 }  // namespace
@@ -282,7 +303,7 @@ __global__ void __launch_bounds__(32 * kWarps) attend_cache_tensor(Attention a) 
 bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& arrays,
                        const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
                        const float* qkv, const KvCache& kv, bool keep, const View& out,
-                       const Stream& s) {
+                       const Passed& passed, const Stream& s) {
   if (shape.qk != kWidth || shape.v != kWidth) return false;
   const Attention a{all.live,
                     wanted.live,
@@ -295,8 +316,9 @@ bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& 
                     typed<float>(kv.keys),
                     typed<float>(kv.values),
                     keep,
-                    s.calls_known,
-                    typed<__nv_bfloat16>(out)};
+                    s.calls_known(),
+                    typed<__nv_bfloat16>(out),
+                    passed};
   const dim3 block(32 * kWarps);
   const auto lanes = static_cast<unsigned>(wanted.lanes);
   const auto groups = static_cast<unsigned>(shape.groups);

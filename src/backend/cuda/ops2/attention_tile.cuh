@@ -36,6 +36,7 @@ struct Attention {
   bool keep;
   bool known;  // Stream::calls_known
   __nv_bfloat16* out;
+  Passed passed;
 };
 
 /// to_tf32() for what tensor cores alone read: they do not look at the bits that it clears.

@@ -16,7 +16,17 @@ bool DeviceOps2::exact_ends(std::int32_t width) const { return !types_.narrow ||
 void DeviceOps2::inputs(const Call& call, const SeriesArrays& a, bool first, const View& z) const {
   const OperationSpan span(Operation::inputs);
   expected2::inputs(types_, call, a, z);
-  inputs2(call, a, first, z, stream_);
+  inputs2(call, a, first, z, {}, stream_);
+}
+
+bool DeviceOps2::copy_in_and_inputs(const Staging& staging, std::size_t bytes, const Call& call,
+                                    const SeriesArrays& a, bool first, const View& z) const {
+  if (!Arrival::pays(bytes, call.lanes)) return false;
+  const OperationSpan span(Operation::inputs);
+  expected2::inputs(types_, call, a, z);
+  stream_.forget_calls();
+  inputs2(call, a, first, z, {staging.device, staging.host, bytes}, stream_);
+  return true;
 }
 
 void DeviceOps2::quantiles(const Call& call, const SeriesArrays& a, const ConstView& raw,
@@ -24,7 +34,17 @@ void DeviceOps2::quantiles(const Call& call, const SeriesArrays& a, const ConstV
   const OperationSpan span(Operation::quantiles);
   expected2::quantiles(types_, call, a, raw);
   expected2::quantiles(types_, call, a, y);
-  quantiles2(call, a, floats(raw), floats(y), stream_);
+  quantiles2(call, a, floats(raw), floats(y), {}, stream_);
+}
+
+bool DeviceOps2::quantiles_and_statistics(const Call& call, const SeriesArrays& a,
+                                          const ConstView& raw, const View& y,
+                                          const KnotOutputs& to) const {
+  const OperationSpan span(Operation::quantiles);
+  expected2::quantiles(types_, call, a, raw);
+  expected2::quantiles(types_, call, a, y);
+  quantiles2(call, a, floats(raw), floats(y), to, stream_);
+  return true;
 }
 
 void DeviceOps2::knot_results(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
@@ -66,10 +86,66 @@ void DeviceOps2::linear_silu(const Matrix& w, const ConstView& x, const View& y)
   silu2(floats(y), x.rows, w.out, stream_);
 }
 
+bool DeviceOps2::linear_sum(const Matrix& w, const ConstView& x, const Matrix& v,
+                            const ConstView& z, const View& y) const {
+  const ElementType type = backend_.operand_type(w);
+  if (type != ElementType::bf16 || backend_.operand_type(v) != type) return false;
+  const OperationSpan span(Operation::linear);
+  expected::linear(backend_, w, x, y, Epilogue::store);
+  expected::linear(backend_, v, z, y, Epilogue::residual);
+  ProductArgs args = product_of(w, x, y, Epilogue::store);
+  const ProductArgs other = product_of(v, z, y, Epilogue::residual);
+  args.also = {other.w, other.bias, other.x, other.in, other.pitch};
+  return some_rows_bf16(args, stream_);
+}
+
 void DeviceOps2::rms_norm(const ConstView& x, const View& y, double epsilon) const {
   const OperationSpan span(Operation::rms_norm);
   expected2::rms_norm(types_, x, y);
   rms_norm2(floats(x), y, x.rows, epsilon, stream_);
+}
+
+bool DeviceOps2::norm_residual_mlp(const ConstView& x, double epsilon, const View& scratch,
+                                   const Matrix& first, const Matrix& second, const Matrix& skip,
+                                   const View& inner, const View& y) const {
+  const ElementType type = backend_.operand_type(first);
+  if (type != ElementType::bf16 || x.width % 4 != 0 || x.width < 8) return false;
+  const OperationSpan span(Operation::norm_linear);
+  expect("norm_residual_mlp: x", x, types_.element, 0, first.in);
+  expect("norm_residual_mlp: scratch", scratch, types_.element, x.rows.count, first.in);
+  expect("norm_residual_mlp: inner", inner, type, x.rows.count, first.out);
+  expect("norm_residual_mlp: y", y, types_.element, x.rows.count, second.out);
+  ProductArgs in = product_of(first, x, inner, Epilogue::store);
+  ProductArgs out = product_of(second, inner, y, Epilogue::store);
+  ProductArgs past = product_of(skip, x, y, Epilogue::residual);
+  in.silu = true;
+  in.epsilon = out.epsilon = static_cast<float>(epsilon);
+  const auto fused = [&](bool norms) {
+    in.norm = norms;
+    out.also = norms ? Summand{past.w, past.bias, past.x, past.in, past.pitch, true} : Summand{};
+  };
+  fused(true);
+  // Norms within products keep the thread blocks of a cluster from sharing slices.
+  if (x.rows.count <= kFewRows && some_rows_bf16(in, stream_)) {
+    if (some_rows_bf16(out, stream_)) return true;
+  }
+  fused(false);
+  const RawRows rows = raw_rows(x, epsilon, scratch);
+  in.x = past.x = rows.rows;
+  in.scale = past.scale = rows.inverse;
+  product_bf16(in, stream_);
+  product_bf16(out, stream_);
+  product_bf16(past, stream_);
+  return true;
+}
+
+/// Rows as they are in half of the scratch memory, the inverse roots behind them.
+DeviceOps2::RawRows DeviceOps2::raw_rows(const ConstView& x, double epsilon,
+                                         const View& scratch) const {
+  const View rows = scratch.as(ElementType::bf16, x.rows, x.width);
+  float* const inverse = floats(scratch) + rows.bytes() / static_cast<std::int64_t>(sizeof(float));
+  raw_rows2(floats(x), rows, inverse, x.rows, epsilon, stream_);
+  return {rows.data, inverse};
 }
 
 bool DeviceOps2::norm_linear(const ConstView& x, double epsilon, const View& scratch,
@@ -95,12 +171,9 @@ bool DeviceOps2::norm_linear(const ConstView& x, double epsilon, const View& scr
     product_f32(args, stream_);
     return true;
   }
-  // The rows take half of the scratch memory.
-  const View rows = scratch.as(type, x.rows, w.in);
-  float* const inverse = floats(scratch) + rows.bytes() / static_cast<std::int64_t>(sizeof(float));
-  raw_rows2(floats(x), rows, inverse, x.rows, epsilon, stream_);
-  args.x = rows.data;
-  args.scale = inverse;
+  const RawRows rows = raw_rows(x, epsilon, scratch);
+  args.x = rows.rows;
+  args.scale = rows.inverse;
   product_bf16(args, stream_);
   return true;
 }
@@ -135,11 +208,26 @@ void DeviceOps2::time_attention(const Call& all, const Call& wanted, const Serie
                                 const View& out) const {
   const OperationSpan span(Operation::time_attention);
   expected2::time_attention(types_, all, wanted, shape, norm, rotary, qkv, kv, out);
-  if (out.type == ElementType::bf16 &&
-      tensor_attention2(all, wanted, a, shape, norm, rotary, floats(qkv), kv, keep, out, stream_)) {
+  if (out.type == ElementType::bf16 && tensor_attention2(all, wanted, a, shape, norm, rotary,
+                                                         floats(qkv), kv, keep, out, {}, stream_)) {
     return;
   }
   time_attention2(all, wanted, a, shape, norm, rotary, floats(qkv), kv, keep, out, stream_);
+}
+
+bool DeviceOps2::time_attention_and_gather(const Call& all, const Call& wanted,
+                                           const SeriesArrays& a, const HeadShape& shape,
+                                           const HeadNorm& norm, const Rotary& rotary,
+                                           const View& qkv, const KvCache& kv, bool keep,
+                                           const View& out, const ConstView& x,
+                                           const View& y) const {
+  if (out.type != ElementType::bf16 || x.width % 4 != 0) return false;
+  const OperationSpan span(Operation::time_attention);
+  expected2::time_attention(types_, all, wanted, shape, norm, rotary, qkv, kv, out);
+  expected2::gather(types_, all, wanted, x, y);
+  const Passed passed{floats(x), floats(y), static_cast<std::int32_t>(x.width)};
+  return tensor_attention2(all, wanted, a, shape, norm, rotary, floats(qkv), kv, keep, out, passed,
+                           stream_);
 }
 
 void DeviceOps2::variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,

@@ -17,8 +17,14 @@ class DeviceOps2 final : public Ops2 {
 
   [[nodiscard]] bool exact_ends(std::int32_t width) const override;
   void inputs(const Call& call, const SeriesArrays& a, bool first, const View& z) const override;
+  [[nodiscard]] bool copy_in_and_inputs(const Staging& staging, std::size_t bytes, const Call& call,
+                                        const SeriesArrays& a, bool first,
+                                        const View& z) const override;
   void quantiles(const Call& call, const SeriesArrays& a, const ConstView& raw,
                  const View& y) const override;
+  [[nodiscard]] bool quantiles_and_statistics(const Call& call, const SeriesArrays& a,
+                                              const ConstView& raw, const View& y,
+                                              const KnotOutputs& to) const override;
   void knot_results(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
                     const KnotOutputs& to) const override;
   void feed_back(const Call& call, const ConstView& quantiles,
@@ -30,7 +36,13 @@ class DeviceOps2 final : public Ops2 {
                    const KnotOutputs& to) const override;
 
   void linear_silu(const Matrix& w, const ConstView& x, const View& y) const override;
+  [[nodiscard]] bool linear_sum(const Matrix& w, const ConstView& x, const Matrix& v,
+                                const ConstView& z, const View& y) const override;
   void rms_norm(const ConstView& x, const View& y, double epsilon) const override;
+  [[nodiscard]] bool norm_residual_mlp(const ConstView& x, double epsilon, const View& scratch,
+                                       const Matrix& first, const Matrix& second,
+                                       const Matrix& skip, const View& inner,
+                                       const View& y) const override;
   [[nodiscard]] bool norm_linear(const ConstView& x, double epsilon, const View& scratch,
                                  const Matrix& w, const View& y, Epilogue epilogue) const override;
   [[nodiscard]] bool norm_values(const ConstView& x, double epsilon, const Matrix& w,
@@ -39,12 +51,25 @@ class DeviceOps2 final : public Ops2 {
                       const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
                       const View& qkv, const KvCache& kv, bool keep,
                       const View& out) const override;
+  [[nodiscard]] bool time_attention_and_gather(const Call& all, const Call& wanted,
+                                               const SeriesArrays& a, const HeadShape& shape,
+                                               const HeadNorm& norm, const Rotary& rotary,
+                                               const View& qkv, const KvCache& kv, bool keep,
+                                               const View& out, const ConstView& x,
+                                               const View& y) const override;
   void variate_attention(const Call& call, const SeriesArrays& a, const HeadShape& shape,
                          const HeadNorm& norm, const View& qkv, const View& out) const override;
   void gather(const Call& all, const Call& wanted, const ConstView& x,
               const View& y) const override;
 
  private:
+  /// What a product takes of rows that are to be normed.
+  struct RawRows {
+    const void* rows;
+    const float* inverse;
+  };
+  [[nodiscard]] RawRows raw_rows(const ConstView& x, double epsilon, const View& scratch) const;
+
   const Backend& backend_;
   const Stream& stream_;
   expected2::Types types_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backend/cuda/gemm/stream.cuh"
+#include "backend/cuda/ops/arrival.h"
 #include "backend/ops2.h"
 
 namespace toto::cuda {
@@ -31,10 +32,12 @@ struct DeviceArrays {
 };
 
 // series.cu
-/// z in float32 or bfloat16.
-void inputs2(const Call& call, const SeriesArrays& a, bool first, const View& z, const Stream& s);
+/// z in float32 or bfloat16. The call, values and mask lie in what arrives, if anything does.
+void inputs2(const Call& call, const SeriesArrays& a, bool first, const View& z,
+             const Arrival& arrival, const Stream& s);
+/// And statistics and parameters, where `to` wants them.
 void quantiles2(const Call& call, const SeriesArrays& a, const float* raw, float* y,
-                const Stream& s);
+                const KnotOutputs& to, const Stream& s);
 void knot_results2(const Call& call, const SeriesArrays& a, const float* quantiles,
                    const KnotOutputs& to, const Stream& s);
 void feed_back2(const Call& call, const SeriesArrays& a, const float* quantiles, const Stream& s);
@@ -70,10 +73,17 @@ void variate_attention2(const Call& call, const SeriesArrays& a, const HeadShape
                         const HeadNorm& norm, float* qkv, const View& out, const Stream& s);
 
 // attention_tensor.cu; bfloat16 outputs
+/// The rows of the tokens that are wanted, which attention hands on: x [rows of all][dim] -> y
+/// [rows of wanted][dim]; `dim` a multiple of four.
+struct Passed {
+  const float* x = nullptr;  // nullptr: nothing
+  float* y = nullptr;
+  std::int32_t dim = 0;
+};
 /// The same on tensor cores. false: nothing was done, heads are not 64 wide.
 bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& a,
                        const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
                        const float* qkv, const KvCache& kv, bool keep, const View& out,
-                       const Stream& s);
+                       const Passed& passed, const Stream& s);
 
 }  // namespace toto::cuda

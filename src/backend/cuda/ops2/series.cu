@@ -210,11 +210,8 @@ __device__ void form_bounds(const CallSlice& s, const DeviceArrays& a, std::int6
 
 /// z of one token, by a warp: [pitch], zero beyond 2P.
 template <typename T>
-__device__ void embed(const CallSlice& s, const DeviceArrays& a, std::int64_t patch_at, bool refed,
-                      T* z, std::int32_t pitch) {
-  const PatchOf patch(a, patch_at);
-  const float loc = a.loc[patch_at];
-  const float scale = a.scale[patch_at];
+__device__ void embed(const PatchOf& patch, float loc, float scale, const DeviceArrays& a,
+                      bool refed, T* z, std::int32_t pitch) {
   const std::int32_t lane = threadIdx.x % 32;
   for (std::int32_t i = lane; i < a.patch; i += 32) {
     const bool observed = patch.mask[i] != 0;
@@ -224,16 +221,98 @@ __device__ void embed(const CallSlice& s, const DeviceArrays& a, std::int64_t pa
   for (std::int32_t i = 2 * a.patch + lane; i < pitch; i += 32) put(z, i, 0.0F);
 }
 
-/// A thread block for each lane. Kernels behind it may look up calls before they wait.
+/// Statistics, bounds and z of a lane of which each patch has a warp and each step a lane: with the
+/// bits of the general way, but nothing is read or worked out twice. z: of token 0 of the slice.
 template <typename T>
+__device__ void form_at_once(const CallSlice& s, const DeviceArrays& a, std::int64_t first,
+                             float* bounds, T* z, std::int32_t pitch) {
+  __shared__ std::int32_t counts[32];
+  __shared__ double sums[32], squares[32];
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool there = warp < s.patches;
+  const PatchOf patch(a, first + (there ? warp : 0));
+  const bool seen = there && patch.mask[lane] != 0;
+  const double x = seen ? static_cast<double>(patch.values[lane]) : 0;
+  const std::uint32_t all_seen = __ballot_sync(~0U, seen);
+  const double sum = sum_up_to_lane(x);
+  if (lane == 31 && warp < 32) {
+    counts[warp] = __popc(all_seen);
+    sums[warp] = sum;
+  }
+  if (lane == 0 && blockDim.x / 32 + warp < 32) {  // of patches that have no warp
+    counts[blockDim.x / 32 + warp] = 0;
+    sums[blockDim.x / 32 + warp] = 0;
+    squares[blockDim.x / 32 + warp] = 0;
+  }
+  __syncthreads();
+  std::int32_t counted = counts[lane];
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const std::int32_t below = __shfl_up_sync(~0U, counted, static_cast<unsigned>(offset));
+    counted += lane >= offset ? below : 0;
+  }
+  // Of the patches before, and up to each step of this one.
+  const auto of_before = [&](auto up_to) {
+    const auto before = __shfl_sync(~0U, up_to, max(warp - 1, 0));
+    return warp == 0 ? decltype(up_to){0} : before;
+  };
+  const double count_before = of_before(counted);
+  const double sum_before = 0.0 + of_before(sum_up_to_lane(sums[lane]));
+  const double count = count_before + __popc(all_seen & (~0U >> (31 - lane)));
+  const double now = count > 0 ? (sum + sum_before) / count : 0;
+  const double mean_before = count_before > 0 ? sum_before / count_before : 0;
+  const double up = __shfl_up_sync(~0U, now, 1);
+  const double own = sum_of_lanes(seen ? (x - (lane == 0 ? mean_before : up)) * (x - now) : 0);
+  if (lane == 0) squares[warp] = own;
+  __syncthreads();
+  const double all = of_before(sum_up_to_lane(squares[lane])) + own;
+  const auto loc = static_cast<float>(__shfl_sync(~0U, now, 31));
+  const double last = __shfl_sync(~0U, count, 31);
+  const float scale = fmaxf(static_cast<float>(sqrt(all / fmax(last - 1, 1.0))), kMinScale);
+  if (!there) return;
+  if (lane == 0) {
+    a.loc[first + warp] = loc;
+    a.scale[first + warp] = scale;
+  }
+  const std::int32_t token = warp - s.patch;
+  if (token >= 0 && token < s.tokens) {
+    embed(patch, loc, scale, a, token < s.refed, z + std::int64_t{token} * pitch, pitch);
+  }
+  if (bounds != nullptr && warp == s.context - 1) form_bounds(s, a, first, bounds);
+}
+
+/// A thread block for each lane. If anything `Arrives`, the call, values and mask lie in it.
+template <typename T, bool Arrives>
 __global__ void __launch_bounds__(2 * kThreads)
-    form_inputs(const LiveCall* call, DeviceArrays a, bool bounds, T* z, std::int32_t pitch) {
+    form_inputs(const LiveCall* live, DeviceArrays a, bool bounds, T* z, std::int32_t pitch,
+                Arrival arrival) {
+  extern __shared__ uint4 arrived_here[];
   begin_kernel();
+  LiveCall call;
+  if constexpr (Arrives) {
+    auto* const image = reinterpret_cast<std::byte*>(arrived_here);
+    take_arrival(arrival, image);
+    call = *in_image(live, arrival, image);
+    call.slices = in_image(call.slices, arrival, image);
+    call.first_lanes = in_image(call.first_lanes, arrival, image);
+    a.values = in_image(a.values, arrival, image);
+    a.mask = in_image(a.mask, arrival, image);
+  } else {
+    call = *live;
+  }
   const auto index = static_cast<std::int32_t>(blockIdx.x);
-  if (index >= call->lanes) return;
-  const LaneOfCall lane = lane_of_call(*call, index);
+  if (index >= call.lanes) return;
+  const LaneOfCall lane = lane_of_call(call, index);
   const CallSlice& s = lane.s;
   const std::int64_t first = first_patch_of(s, lane.variate);
+  const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens;
+  float* const own_bounds = a.bounds + std::int64_t{2} * (s.lane + lane.variate);
+  const auto warps = static_cast<std::int32_t>(blockDim.x) / 32;
+  if (a.patch == 32 && s.patches <= warps && s.fallback <= 0) {
+    form_at_once(s, a, first, bounds ? own_bounds : nullptr, z + row * pitch, pitch);
+    return;
+  }
   form_statistics(s, a, first);
   __syncthreads();
   if (s.fallback > 0) {
@@ -242,153 +321,123 @@ __global__ void __launch_bounds__(2 * kThreads)
   }
   const auto warp = static_cast<std::int32_t>(threadIdx.x) / 32;
   if (bounds && warp == 0) {
-    form_bounds(s, a, first, a.bounds + std::int64_t{2} * (s.lane + lane.variate));
+    form_bounds(s, a, first, own_bounds);
   }
-  const std::int64_t row = s.row + std::int64_t{lane.variate} * s.tokens;
-  for (std::int32_t t = warp; t < s.tokens; t += static_cast<std::int32_t>(blockDim.x) / 32) {
-    embed(s, a, first + s.patch + t, t < s.refed, z + (row + t) * pitch, pitch);
+  for (std::int32_t t = warp; t < s.tokens; t += warps) {
+    const std::int64_t at = first + s.patch + t;
+    embed(PatchOf(a, at), a.loc[at], a.scale[at], a, t < s.refed, z + (row + t) * pitch, pitch);
   }
 }
 
 __device__ bool before(float x, float y) { return x < y || (isnan(y) && !isnan(x)); }
 
-/// In order; NaN after all numbers.
-__device__ void sort_knots(float (&v)[kQuantiles]) {
-#pragma unroll
-  for (int end = kQuantiles - 1; end > 0; --end) {
-#pragma unroll
-    for (int q = 0; q < end; ++q) {
-      const bool swap = before(v[q + 1], v[q]);
-      const float x = v[q];
-      v[q] = swap ? v[q + 1] : x;
-      v[q + 1] = swap ? x : v[q + 1];
-    }
-  }
-}
-
-/// A warp for each token: quantiles [9][P] of the patch after it. A lane takes each 32nd step. What
-/// is infinite becomes the lowest or highest finite value of its level in the patch. It waits
-/// before it lets the next begin, so all kernels behind it may look up the call before they wait.
-__global__ void quantiles(const LiveCall* call, bool known, DeviceArrays a, const float* raw,
-                          float* y) {
-  begin_lookups(known);
-  const auto row =
-      static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
-  if (row >= call->rows) return end_lookups(known);
-  const Token t = token_of(*call, row);
-  const std::int64_t p = first_patch_of(t.s, t.variate) + units_of(t.s, t.patch() + 1);
-  end_lookups(known);
-  const float loc = a.loc[p];
-  const float scale = a.scale[p];
-  const float* const bounds = a.bounds + std::int64_t{2} * (t.s.lane + t.variate);
-  const float lowest = bounds[0];
-  const float highest = bounds[1];
-  const std::int64_t at = std::int64_t{row} * kQuantiles * a.patch;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  float low[kQuantiles];
-  float high[kQuantiles];
-#pragma unroll
-  for (int q = 0; q < kQuantiles; ++q) {
-    low[q] = INFINITY;
-    high[q] = -INFINITY;
-  }
-  bool finite = true;
-  const auto values = [&](std::int32_t i, float(&v)[kQuantiles]) {
-#pragma unroll
-    for (int q = 0; q < kQuantiles; ++q) v[q] = raw[at + std::int64_t{q} * a.patch + i];
-#pragma unroll
-    for (int q = 0; q < kQuantiles; ++q) v[q] = sinhf(v[q]) * scale + loc;
-  };
-  const auto finish = [&](std::int32_t i, float(&v)[kQuantiles]) {
-#pragma unroll
-    for (int q = 0; q < kQuantiles; ++q) {
-      if (isinf(v[q])) v[q] = v[q] > 0 ? high[q] : low[q];
-      v[q] = v[q] < lowest ? lowest : v[q];  // NaN stays NaN
-      v[q] = v[q] > highest ? highest : v[q];
-    }
-    sort_knots(v);
-#pragma unroll
-    for (int q = 0; q < kQuantiles; ++q) y[at + std::int64_t{q} * a.patch + i] = v[q];
-  };
-  const bool once = a.patch <= 32;  // then a lane keeps its step
-  float kept[kQuantiles] = {};
-  for (std::int32_t i = lane; i < a.patch; i += 32) {
-    values(i, kept);
-#pragma unroll
-    for (int q = 0; q < kQuantiles; ++q) {
-      finite = finite && !isinf(kept[q]);
-      if (!isfinite(kept[q])) continue;
-      low[q] = fminf(low[q], kept[q]);
-      high[q] = fmaxf(high[q], kept[q]);
-    }
-  }
-  if (__any_sync(~0U, !finite)) {
-#pragma unroll
-    for (int q = 0; q < kQuantiles; ++q) {
-      low[q] = -highest_of_lanes(-low[q]);
-      high[q] = highest_of_lanes(high[q]);
-    }
-  }
-  for (std::int32_t i = lane; i < a.patch; i += 32) {
-    if (!once) values(i, kept);
-    finish(i, kept);
-  }
-}
-
-/// One step of a token's patch, if it was asked for.
-struct StepOf {
-  double knots[kQuantiles];
-  double loc, scale;
+/// Of which step a row and a place in its patch are.
+struct StepAt {
+  std::int32_t patch;  // of the request's arrays
   std::int32_t step;
-  bool there;
+  bool there;  // it was asked for
 
-  __device__ StepOf(const Token& t, const DeviceArrays& a, const float* quantiles, std::int64_t row,
-                    std::int32_t i) {
-    const std::int32_t p = t.patch() + 1;
-    step = (p - t.s.context) * a.patch + i;
-    there = p >= t.s.context && step < t.s.horizon;
-    const std::int64_t at = first_patch_of(t.s, t.variate) + p;
-    loc = static_cast<double>(a.loc[at]);
-    scale = static_cast<double>(a.scale[at]);
-#pragma unroll
-    for (int q = 0; q < kQuantiles; ++q) {
-      knots[q] = static_cast<double>(quantiles[(row * kQuantiles + q) * a.patch + i]);
-    }
-  }
+  __device__ StepAt(const Token& t, const DeviceArrays& a, std::int32_t i)
+      : patch(t.patch() + 1),
+        step((patch - t.s.context) * a.patch + i),
+        there(patch >= t.s.context && step < t.s.horizon && i < a.patch) {}
 };
 
-/// A warp for each token. It comes behind `quantiles` and reads the call before it waits. What it
-/// forms of 32 steps it collects in shared memory where there is `room`: it may go to the host, and
-/// whole rows go there sooner than single numbers.
-__global__ void knot_statistics(const LiveCall* call, DeviceArrays a, const float* quantiles,
-                                KnotOutputs to, bool room) {
-  extern __shared__ float collected[];  // [kWarps][32][stride]
-  let_next_begin();
-  const auto row =
-      static_cast<std::int32_t>(blockIdx.x) * kWarps + static_cast<std::int32_t>(threadIdx.x) / 32;
-  if (row >= call->rows) return await_previous();
+constexpr int kStepWarps = 12;
+static_assert(kStepWarps > kQuantiles);
+
+/// A thread block for each token: quantiles [9][P] of the patch after it, if it is to `Form` them,
+/// a warp for each level, a lane for each 32nd step. What is infinite becomes the lowest or highest
+/// finite value of its level in the patch. Then what is wanted of the steps, a warp for each
+/// number: whole rows go to where they are wanted, from shared memory where there is `room`, for
+/// that may be the host. Every thread has little to do: code that runs once comes slowly.
+template <bool Form>
+__global__ void __launch_bounds__(32 * kStepWarps)
+    form_steps(const LiveCall* call, bool known, DeviceArrays a, const float* raw, float* y,
+               KnotOutputs to, bool room) {
+  extern __shared__ float collected[];  // [32][stride]
+  __shared__ float unsorted[kQuantiles][32];
+  __shared__ double sorted[32][kQuantiles];
+  begin_lookups(known);
+  const auto row = static_cast<std::int32_t>(blockIdx.x);
+  if (row >= call->rows) return end_lookups(known);
   const Token t = token_of(*call, row);
+  const std::int64_t first = first_patch_of(t.s, t.variate);
+  const std::int64_t units = first + units_of(t.s, t.patch() + 1);
+  const auto thread = static_cast<std::int32_t>(threadIdx.x);
+  const std::int32_t warp = thread / 32;
+  const std::int32_t lane = thread % 32;
+  const bool levels = warp < kQuantiles;  // has one
+  const std::int64_t at = (std::int64_t{row} * kQuantiles + warp) * a.patch;
   const std::int32_t stride = exact_stride(to);
-  const auto lane = static_cast<std::int32_t>(threadIdx.x) % 32;
-  float* const rows = collected + static_cast<std::int32_t>(threadIdx.x) / 32 * 32 * stride;
-  await_previous();
+  const bool wanted = to.exact != nullptr || to.parameters != nullptr;
+  end_lookups(known);
+  float v = 0;
+  float loc = 0, scale = 0, low = INFINITY, high = -INFINITY;
+  const auto form = [&](std::int32_t i) { return sinhf(raw[at + i]) * scale + loc; };
+  if (Form && levels) {
+    loc = a.loc[units];
+    scale = a.scale[units];
+    bool finite = true;
+    for (std::int32_t i = lane; i < a.patch; i += 32) {
+      v = form(i);
+      finite = finite && !isinf(v);
+      if (!isfinite(v)) continue;
+      low = fminf(low, v);
+      high = fmaxf(high, v);
+    }
+    if (__any_sync(~0U, !finite)) {
+      low = -highest_of_lanes(-low);
+      high = highest_of_lanes(high);
+    }
+  }
   for (std::int32_t i0 = 0; i0 < a.patch; i0 += 32) {
     const std::int32_t i = i0 + lane;
-    const StepOf of(t, a, quantiles, row, min(i, a.patch - 1));
-    const KnotStep step{t.s, t.variate, of.step, of.loc, of.scale, of.knots};
-    const bool there = of.there && i < a.patch;
-    if (there) {
-      step.put_parameters(to);
-      if (to.exact != nullptr) {
-        step.put_exact(room ? rows + lane * stride : to.exact + step.cell(to) * stride, to.levels);
+    const bool inside = levels && i < a.patch;
+    if (i0 > 0) __syncthreads();  // the steps before have been read
+    if (!Form && inside) sorted[lane][warp] = static_cast<double>(y[at + i]);
+    if (Form && inside) {
+      const float* const bounds = a.bounds + std::int64_t{2} * (t.s.lane + t.variate);
+      if (a.patch > 32) v = form(i);
+      if (isinf(v)) v = v > 0 ? high : low;
+      v = v < bounds[0] ? bounds[0] : v;  // NaN stays NaN
+      v = v > bounds[1] ? bounds[1] : v;
+      unsorted[warp][lane] = v;
+    }
+    if (Form) __syncthreads();
+    if (Form && inside) {  // in order; NaN after all numbers
+      std::int32_t rank = 0;
+#pragma unroll 1
+      for (std::int32_t q = 0; q < kQuantiles; ++q) {
+        const float other = unsorted[q][lane];
+        const bool first_of_two = q < warp ? !before(v, other) : before(other, v);
+        rank += first_of_two && q != warp ? 1 : 0;
       }
+      sorted[lane][rank] = static_cast<double>(v);
+      y[(std::int64_t{row} * kQuantiles + rank) * a.patch + i] = v;
+    }
+    if (!wanted) continue;
+    __syncthreads();
+    const StepAt of(t, a, i);
+    const std::int64_t patch = first + of.patch;
+    const KnotStep step{t.s,
+                        t.variate,
+                        of.step,
+                        static_cast<double>(a.loc[patch]),
+                        static_cast<double>(a.scale[patch]),
+                        Knots(sorted[lane], kQuantiles)};
+    if (of.there && warp == kStepWarps - 1) step.put_parameters(to);
+    if (to.exact == nullptr) continue;
+    float* const out = to.exact + (step.cell(to) - lane) * stride;  // of the first lane
+    float* const rows = room ? collected : out;
+#pragma unroll 1
+    for (std::int32_t n = warp; of.there && n < stride; n += kStepWarps) {
+      rows[lane * stride + n] = step.exact(n, to.levels);
     }
     if (!room) continue;
-    __syncwarp();
-    const std::int32_t all = __popc(__ballot_sync(~0U, there)) * stride;  // the first lanes
-    float* const out = to.exact + __shfl_sync(~0U, step.cell(to), 0) * stride;
-    for (std::int32_t j = lane; j < all; j += 32) out[j] = rows[j];
-    __syncwarp();
+    const std::int32_t all = __popc(__ballot_sync(~0U, of.there)) * stride;  // the first lanes
+    __syncthreads();
+    for (std::int32_t j = thread; j < all; j += 32 * kStepWarps) out[j] = collected[j];
   }
 }
 
@@ -400,9 +449,15 @@ __global__ void knot_draws(const LiveCall* call, DeviceArrays a, const float* qu
   if (row >= call->rows) return await_previous();
   const Token t = token_of(*call, row);
   await_previous();
-  const StepOf of(t, a, quantiles, row, static_cast<std::int32_t>(blockIdx.y));
+  const auto i = static_cast<std::int32_t>(blockIdx.y);
+  const StepAt of(t, a, i);
   if (!of.there) return;
-  const KnotStep step{t.s, t.variate, of.step, of.loc, of.scale, of.knots};
+  double knots[kQuantiles];
+#pragma unroll
+  for (int q = 0; q < kQuantiles; ++q) {
+    knots[q] = static_cast<double>(quantiles[(std::int64_t{row} * kQuantiles + q) * a.patch + i]);
+  }
+  const KnotStep step{t.s, t.variate, of.step, 0, 0, knots};
   const std::int32_t draws = step.draws(to);
   for (auto n = static_cast<std::int32_t>(threadIdx.x); n < draws;
        n += static_cast<std::int32_t>(blockDim.x)) {
@@ -432,31 +487,44 @@ constexpr unsigned kRowThreads = 32 * kWarps;
 
 }  // namespace
 
-void inputs2(const Call& call, const SeriesArrays& a, bool first, const View& z, const Stream& s) {
+void inputs2(const Call& call, const SeriesArrays& a, bool first, const View& z,
+             const Arrival& arrival, const Stream& s) {
+  const bool arrives = arrival.bytes > 0;
   with_type(z, [&](auto* to) {
     using T = std::remove_pointer_t<decltype(to)>;
     const unsigned threads = call.lanes <= s.processors ? 2 * kThreads : kThreads;
-    launch(form_inputs<T>, dim3(static_cast<unsigned>(call.lanes)), dim3(threads), 0, s, call.live,
-           DeviceArrays(a), first, to, static_cast<std::int32_t>(z.stride()));
+    launch(arrives ? form_inputs<T, true> : form_inputs<T, false>,
+           dim3(static_cast<unsigned>(call.lanes)), dim3(threads), arrival.bytes, s, call.live,
+           DeviceArrays(a), first, to, static_cast<std::int32_t>(z.stride()), arrival);
   });
-  s.calls_known = true;  // form_inputs waits for them before it lets the next begin
+  // form_inputs waits for calls before it lets the next begin; where it brings them itself, the
+  // kernel behind it does.
+  s.know_calls(arrives ? 1 : 0);
 }
 
+namespace {
+
+template <bool Form>
+void launch_steps(const Call& call, const SeriesArrays& a, const float* raw, float* y,
+                  const KnotOutputs& to, const Stream& s) {
+  constexpr std::size_t kMost = 32 << 10;  // that needs no leave
+  const std::size_t bytes = 32 * static_cast<std::size_t>(exact_stride(to)) * sizeof(float);
+  const bool room = to.exact != nullptr && bytes <= kMost;
+  launch(form_steps<Form>, dim3(static_cast<unsigned>(call.rows)), dim3(32 * kStepWarps),
+         room ? bytes : 0, s, call.live, s.calls_known(), DeviceArrays(a), raw, y, to, room);
+}
+
+}  // namespace
+
 void quantiles2(const Call& call, const SeriesArrays& a, const float* raw, float* y,
-                const Stream& s) {
-  launch(quantiles, rows_grid(call), dim3(kRowThreads), 0, s, call.live, s.calls_known,
-         DeviceArrays(a), raw, y);
+                const KnotOutputs& to, const Stream& s) {
+  launch_steps<true>(call, a, raw, y, to, s);
 }
 
 void knot_results2(const Call& call, const SeriesArrays& a, const float* quantiles,
                    const KnotOutputs& to, const Stream& s) {
   if (to.exact != nullptr || to.parameters != nullptr) {
-    constexpr std::size_t kMost = 48 << 10;  // that needs no leave
-    const std::size_t bytes = static_cast<std::size_t>(kRowThreads) *
-                              static_cast<std::size_t>(exact_stride(to)) * sizeof(float);
-    const bool room = to.exact != nullptr && bytes <= kMost;
-    launch(knot_statistics, rows_grid(call), dim3(kRowThreads), room ? bytes : 0, s, call.live,
-           DeviceArrays(a), quantiles, to, room);
+    launch_steps<false>(call, a, nullptr, const_cast<float*>(quantiles), to, s);
   }
   if (to.kept != nullptr && to.coherent && !to.mean) {
     knot_path_draws2(call, a.patch, quantiles, to, s);

@@ -101,14 +101,14 @@ void silu2(float* y, Rows rows, std::int32_t width, const Stream& s) {
   const std::int64_t cells = std::int64_t{rows.count} * width;
   const unsigned most = static_cast<unsigned>(s.processors) * 8;
   launch(silu_rows, dim3(std::min(ceil_div(cells, kThreads), most)), dim3(kThreads), 0, s, y, rows,
-         s.calls_known, width);
+         s.calls_known(), width);
 }
 
 void rms_norm2(const float* x, const View& y, Rows rows, double epsilon, const Stream& s) {
   with_type(y, [&](auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     launch(norm_rows<T>, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x, out, rows,
-           s.calls_known, y.width, static_cast<std::int32_t>(y.stride()),
+           s.calls_known(), y.width, static_cast<std::int32_t>(y.stride()),
            static_cast<float>(epsilon));
   });
 }
@@ -116,20 +116,20 @@ void rms_norm2(const float* x, const View& y, Rows rows, double epsilon, const S
 void raw_rows2(const float* x, const View& y, float* inverse, Rows rows, double epsilon,
                const Stream& s) {
   launch(raw_rows, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x,
-         typed<__nv_bfloat16>(y), inverse, rows, s.calls_known, y.width,
+         typed<__nv_bfloat16>(y), inverse, rows, s.calls_known(), y.width,
          static_cast<std::int32_t>(y.stride()), static_cast<float>(epsilon));
 }
 
 void row_roots2(const float* x, float* inverse, Rows rows, std::int32_t dim, double epsilon,
                 const Stream& s) {
   launch(row_roots, dim3(ceil_div(rows.count, kWarps)), dim3(32 * kWarps), 0, s, x, inverse, rows,
-         s.calls_known, dim, static_cast<float>(epsilon));
+         s.calls_known(), dim, static_cast<float>(epsilon));
 }
 
 void gather2(const Call& all, const Call& wanted, const float* x, float* y, std::int32_t dim,
              const Stream& s) {
   launch(gather_rows, dim3(static_cast<unsigned>(wanted.rows)), dim3(128), 0, s, all.live,
-         wanted.live, x, y, dim, s.calls_known);
+         wanted.live, x, y, dim, s.calls_known());
 }
 
 }  // namespace toto::cuda

@@ -141,7 +141,7 @@ double DeviceBackend::finish(Graph& captured, bool timed, std::span<const HostRe
 }
 
 void DeviceBackend::copy(std::byte* to, const std::byte* from, std::size_t bytes) const {
-  stream_.calls_known = false;
+  stream_.forget_calls();
   if (bytes <= kFewBytes && bytes % 16 == 0) {
     copy_few(to, from, bytes, stream_);
   } else {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations of Toto 2.0 on a device that do several products at once: they have the bits of one
+// product after the other, whatever the number of rows. Skipped where there is no device.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "backend/cuda/runtime/cuda_backend.h"
+#include "backend/ops2.h"
+#include "support/differential_ops.h"
+
+namespace toto {
+namespace {
+
+constexpr std::int32_t kIn = 200, kInner = 800, kOut = 288, kMost = 70;
+
+class CudaSums : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string why = cuda_unavailable();
+    if (!why.empty()) GTEST_SKIP() << why;
+    backend_ = make_cuda_backend({CudaWeights::bf16, 1});
+    first_ = matrix(kInner, kIn, Epilogue::store);
+    second_ = matrix(kOut, kInner, Epilogue::store);
+    skip_ = matrix(kOut, kIn, Epilogue::residual);
+    x_ = dice_.values(std::size_t{kMost} * kIn, 3.0F);
+  }
+
+  Backend& be() { return *backend_; }
+  const Ops2& ops() { return *backend_->ops2(); }
+  const Matrix& first() const { return first_; }
+  const Matrix& second() const { return second_; }
+  const Matrix& skip() const { return skip_; }
+  const std::vector<float>& x() const { return x_; }
+
+ private:
+  Matrix matrix(std::int32_t out, std::int32_t in, Epilogue use) {
+    const auto w = dice_.values(static_cast<std::size_t>(out) * static_cast<std::size_t>(in), 0.2F);
+    const auto bias = dice_.values(static_cast<std::size_t>(out), 1.0F);
+    return be().upload_matrix(differential::copy_of(w), out, in, bias, use);
+  }
+
+  differential::Dice dice_{17};
+  std::unique_ptr<Backend> backend_;
+  Matrix first_, second_, skip_;
+  std::vector<float> x_;
+};
+
+/// Room for so many rows of any type, filled with what is not a result.
+differential::Memory room(Backend& be, std::int32_t rows, std::int32_t width) {
+  return {be, std::vector<float>(
+                  static_cast<std::size_t>(rows) * static_cast<std::size_t>(width + 8), 0.5F)};
+}
+
+std::vector<double> first_rows(const differential::Memory& y, std::int32_t rows) {
+  std::vector<double> all = y.read();
+  all.resize(static_cast<std::size_t>(rows) * kOut);
+  return all;
+}
+
+TEST_F(CudaSums, ASumHasTheBitsOfTwoProducts) {
+  const ElementType type = be().operand_type(first());
+  for (const std::int32_t rows : {1, 3, 8, 9, 18, 32}) {
+    const auto inputs = room(be(), rows, kIn), inner = room(be(), rows, kInner);
+    const differential::Memory from(be(), x());
+    const View x = inputs.of(kIn + 8).as(type, rows, kIn);
+    const View z = inner.of(kInner + 8).as(type, rows, kInner);
+    ops().rms_norm(from.of(kIn).shaped(rows, kIn), x, 1e-6);
+    ops().linear_silu(first(), x, z);
+    const auto apart = room(be(), rows, kOut), together = room(be(), rows, kOut);
+    const View y = apart.of(kOut + 8).shaped(rows, kOut);
+    be().linear(second(), z, y, Epilogue::store);
+    be().linear(skip(), x, y, Epilogue::residual);
+    ASSERT_TRUE(ops().linear_sum(second(), z, skip(), x, together.of(kOut + 8).shaped(rows, kOut)));
+    EXPECT_EQ(first_rows(together, rows), first_rows(apart, rows)) << rows << " rows";
+  }
+}
+
+TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
+  const auto mlp = [&](std::int32_t rows) {
+    const differential::Memory from(be(), x());
+    const auto inner = room(be(), rows, kInner), scratch = room(be(), rows, kIn);
+    const auto y = room(be(), rows, kOut);
+    EXPECT_TRUE(ops().norm_residual_mlp(
+        from.of(kIn).shaped(rows, kIn), 1e-6, scratch.of(kIn + 8).shaped(rows, kIn), first(),
+        second(), skip(), inner.of(kInner + 8).as(be().operand_type(second()), rows, kInner),
+        y.of(kOut + 8).shaped(rows, kOut)));
+    return first_rows(y, rows);
+  };
+  const auto all = mlp(kMost);
+  for (const std::int32_t rows : {1, 3, 8, 9, 32, 33}) {
+    const auto some = mlp(rows);
+    EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << rows << " rows";
+  }
+}
+
+}  // namespace
+}  // namespace toto
