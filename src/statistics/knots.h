@@ -162,12 +162,13 @@ struct KnotExcess {
   const KnotExcess above = knot_excess(knots, true, tails);
   double sum = low * low + high * high;
   sum += 2 * low * below.mean + below.square + 2 * high * above.mean + above.square;
+  double pieces = 0;  // three times each
   for (std::size_t i = 0; i + 1 < knots.size(); ++i) {
     const double a = knots[i] - mean;
     const double b = knots[i + 1] - mean;
-    sum += (a * a + a * b + b * b) / 3;
+    pieces += a * a + a * b + b * b;
   }
-  return sum / static_cast<double>(knots.size() + 1);
+  return (sum + pieces / 3) / static_cast<double>(knots.size() + 1);
 }
 
 }  // namespace toto

@@ -373,11 +373,14 @@ __global__ void __launch_bounds__(32 * kStepWarps)
   const bool wanted = to.exact != nullptr || to.parameters != nullptr;
   end_lookups(known);
   float v = 0;
-  float loc = 0, scale = 0, low = INFINITY, high = -INFINITY;
+  float loc = 0, scale = 0, lowest = 0, highest = 0, low = INFINITY, high = -INFINITY;
   const auto form = [&](std::int32_t i) { return sinhf(raw[at + i]) * scale + loc; };
   if (Form && levels) {
     loc = a.loc[units];
     scale = a.scale[units];
+    const float* const bounds = a.bounds + std::int64_t{2} * (t.s.lane + t.variate);
+    lowest = bounds[0];
+    highest = bounds[1];
     bool finite = true;
     for (std::int32_t i = lane; i < a.patch; i += 32) {
       v = form(i);
@@ -397,17 +400,16 @@ __global__ void __launch_bounds__(32 * kStepWarps)
     if (i0 > 0) __syncthreads();  // the steps before have been read
     if (!Form && inside) sorted[lane][warp] = static_cast<double>(y[at + i]);
     if (Form && inside) {
-      const float* const bounds = a.bounds + std::int64_t{2} * (t.s.lane + t.variate);
       if (a.patch > 32) v = form(i);
       if (isinf(v)) v = v > 0 ? high : low;
-      v = v < bounds[0] ? bounds[0] : v;  // NaN stays NaN
-      v = v > bounds[1] ? bounds[1] : v;
+      v = v < lowest ? lowest : v;  // NaN stays NaN
+      v = v > highest ? highest : v;
       unsorted[warp][lane] = v;
     }
     if (Form) __syncthreads();
     if (Form && inside) {  // in order; NaN after all numbers
       std::int32_t rank = 0;
-#pragma unroll 1
+#pragma unroll 3
       for (std::int32_t q = 0; q < kQuantiles; ++q) {
         const float other = unsorted[q][lane];
         const bool first_of_two = q < warp ? !before(v, other) : before(other, v);
