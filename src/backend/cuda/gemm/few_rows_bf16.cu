@@ -134,8 +134,8 @@ bool few_rows_bf16(const ProductArgs& a, const Stream& s) {
   allow_shared_memory<few_bf16>(bytes);
   const int warps = slices < kMaxWarps ? slices : kMaxWarps;
   launch(few_bf16, dim3(ceil_div(a.stored, kOutputs)), dim3(static_cast<unsigned>(32 * warps)),
-         bytes, s, static_cast<const __nv_bfloat16*>(a.w), a.bias, a.x, a.y, a.rows, s.calls_known(),
-         a.out, a.stored, a.in, a.pitch, a.epilogue, slices, a.gain);
+         bytes, s, static_cast<const __nv_bfloat16*>(a.w), a.bias, a.x, a.y, a.rows,
+         s.calls_known(), a.out, a.stored, a.in, a.pitch, a.epilogue, slices, a.gain);
   return true;
 }
 

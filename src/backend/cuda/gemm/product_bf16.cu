@@ -155,8 +155,8 @@ void run(const ProductArgs& a, const Stream& s) {
   const dim3 grid(ceil_div(a.stored, BO), ceil_div(a.rows.count, BR));
   launch(tile_bf16<BO, BR, WO, WR, E>, grid, dim3(32 * WO * WR), kBytes, s,
          static_cast<const __nv_bfloat16*>(a.w), a.bias, a.scale,
-         static_cast<const __nv_bfloat16*>(a.x), a.y, a.rows, s.calls_known(), a.out, a.stored, a.in,
-         a.pitch, a.silu);
+         static_cast<const __nv_bfloat16*>(a.x), a.y, a.rows, s.calls_known(), a.out, a.stored,
+         a.in, a.pitch, a.silu);
 }
 
 template <Epilogue E>
