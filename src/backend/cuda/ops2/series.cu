@@ -343,8 +343,9 @@ struct StepAt {
         there(patch >= t.s.context && step < t.s.horizon && i < a.patch) {}
 };
 
+/// Of a token: of few tokens, and of so many that processors have several at once.
 constexpr int kStepWarps = 12;
-static_assert(kStepWarps > kQuantiles);
+constexpr int kManyStepWarps = 4;
 
 /// A thread block for each token: quantiles [9][P] of the patch after it, if it is to `Form` them,
 /// a warp for each level, a lane for each 32nd step. What is infinite becomes the lowest or highest
@@ -367,56 +368,62 @@ __global__ void __launch_bounds__(32 * kStepWarps)
   const auto thread = static_cast<std::int32_t>(threadIdx.x);
   const std::int32_t warp = thread / 32;
   const std::int32_t lane = thread % 32;
-  const bool levels = warp < kQuantiles;  // has one
-  const std::int64_t at = (std::int64_t{row} * kQuantiles + warp) * a.patch;
+  const auto warps = static_cast<std::int32_t>(blockDim.x) / 32;
+  const std::int64_t at = std::int64_t{row} * kQuantiles * a.patch;
   const std::int32_t stride = exact_stride(to);
   const bool wanted = to.exact != nullptr || to.parameters != nullptr;
   end_lookups(known);
-  float v = 0;
-  float loc = 0, scale = 0, lowest = 0, highest = 0, low = INFINITY, high = -INFINITY;
-  const auto form = [&](std::int32_t i) { return sinhf(raw[at + i]) * scale + loc; };
-  if (Form && levels) {
+  float loc = 0, scale = 0, lowest = 0, highest = 0;
+  if (Form) {
     loc = a.loc[units];
     scale = a.scale[units];
     const float* const bounds = a.bounds + std::int64_t{2} * (t.s.lane + t.variate);
     lowest = bounds[0];
     highest = bounds[1];
-    bool finite = true;
-    for (std::int32_t i = lane; i < a.patch; i += 32) {
-      v = form(i);
-      finite = finite && !isinf(v);
-      if (!isfinite(v)) continue;
-      low = fminf(low, v);
-      high = fmaxf(high, v);
-    }
-    if (__any_sync(~0U, !finite)) {
-      low = -highest_of_lanes(-low);
-      high = highest_of_lanes(high);
-    }
   }
   for (std::int32_t i0 = 0; i0 < a.patch; i0 += 32) {
     const std::int32_t i = i0 + lane;
-    const bool inside = levels && i < a.patch;
+    const bool inside = i < a.patch;
     if (i0 > 0) __syncthreads();  // the steps before have been read
-    if (!Form && inside) sorted[lane][warp] = static_cast<double>(y[at + i]);
-    if (Form && inside) {
-      if (a.patch > 32) v = form(i);
+#pragma unroll 1
+    for (std::int32_t q = warp; q < kQuantiles; q += warps) {
+      const std::int64_t level = at + std::int64_t{q} * a.patch;
+      if (!Form) {
+        if (inside) sorted[lane][q] = static_cast<double>(y[level + i]);
+        continue;
+      }
+      float v = 0, low = INFINITY, high = -INFINITY;
+      bool finite = true;
+      for (std::int32_t j = lane; j < a.patch; j += 32) {
+        const float x = sinhf(raw[level + j]) * scale + loc;
+        v = j == i ? x : v;
+        finite = finite && !isinf(x);
+        if (!isfinite(x)) continue;
+        low = fminf(low, x);
+        high = fmaxf(high, x);
+      }
+      if (__any_sync(~0U, !finite)) {
+        low = -highest_of_lanes(-low);
+        high = highest_of_lanes(high);
+      }
       if (isinf(v)) v = v > 0 ? high : low;
       v = v < lowest ? lowest : v;  // NaN stays NaN
       v = v > highest ? highest : v;
-      unsorted[warp][lane] = v;
+      unsorted[q][lane] = v;
     }
     if (Form) __syncthreads();
-    if (Form && inside) {  // in order; NaN after all numbers
+#pragma unroll 1
+    for (std::int32_t q = warp; Form && inside && q < kQuantiles; q += warps) {
+      const float v = unsorted[q][lane];  // in order; NaN after all numbers
       std::int32_t rank = 0;
 #pragma unroll 3
-      for (std::int32_t q = 0; q < kQuantiles; ++q) {
-        const float other = unsorted[q][lane];
-        const bool first_of_two = q < warp ? !before(v, other) : before(other, v);
-        rank += first_of_two && q != warp ? 1 : 0;
+      for (std::int32_t p = 0; p < kQuantiles; ++p) {
+        const float other = unsorted[p][lane];
+        const bool comes_first = p < q ? !before(v, other) : before(other, v);
+        rank += comes_first && p != q ? 1 : 0;
       }
       sorted[lane][rank] = static_cast<double>(v);
-      y[(std::int64_t{row} * kQuantiles + rank) * a.patch + i] = v;
+      y[at + std::int64_t{rank} * a.patch + i] = v;
     }
     if (!wanted) continue;
     __syncthreads();
@@ -428,18 +435,18 @@ __global__ void __launch_bounds__(32 * kStepWarps)
                         static_cast<double>(a.loc[patch]),
                         static_cast<double>(a.scale[patch]),
                         Knots(sorted[lane], kQuantiles)};
-    if (of.there && warp == kStepWarps - 1) step.put_parameters(to);
+    if (of.there && warp == warps - 1) step.put_parameters(to);
     if (to.exact == nullptr) continue;
     float* const out = to.exact + (step.cell(to) - lane) * stride;  // of the first lane
     float* const rows = room ? collected : out;
 #pragma unroll 1
-    for (std::int32_t n = warp; of.there && n < stride; n += kStepWarps) {
+    for (std::int32_t n = warp; of.there && n < stride; n += warps) {
       rows[lane * stride + n] = step.exact(n, to.levels);
     }
     if (!room) continue;
     const std::int32_t all = __popc(__ballot_sync(~0U, of.there)) * stride;  // the first lanes
     __syncthreads();
-    for (std::int32_t j = thread; j < all; j += 32 * kStepWarps) out[j] = collected[j];
+    for (std::int32_t j = thread; j < all; j += 32 * warps) out[j] = collected[j];
   }
 }
 
@@ -512,8 +519,10 @@ void launch_steps(const Call& call, const SeriesArrays& a, const float* raw, flo
   constexpr std::size_t kMost = 32 << 10;  // that needs no leave
   const std::size_t bytes = 32 * static_cast<std::size_t>(exact_stride(to)) * sizeof(float);
   const bool room = to.exact != nullptr && bytes <= kMost;
-  launch(form_steps<Form>, dim3(static_cast<unsigned>(call.rows)), dim3(32 * kStepWarps),
-         room ? bytes : 0, s, call.live, s.calls_known(), DeviceArrays(a), raw, y, to, room);
+  const int warps = call.rows <= 2 * s.processors ? kStepWarps : kManyStepWarps;
+  launch(form_steps<Form>, dim3(static_cast<unsigned>(call.rows)),
+         dim3(32 * static_cast<unsigned>(warps)), room ? bytes : 0, s, call.live, s.calls_known(),
+         DeviceArrays(a), raw, y, to, room);
 }
 
 }  // namespace
