@@ -241,8 +241,8 @@ class Ops2 {
   /// it takes.
   virtual void rms_norm(const ConstView& x, const View& y, double epsilon) const = 0;
   /// y = linear_sum() of `second` and `skip` for what rms_norm() leaves of x and what
-  /// linear_silu() of `first` makes of that. scratch [rows][w.in], inner [rows][first.out]. false:
-  /// nothing was done.
+  /// linear_silu() of `first` makes of that. scratch [rows][first.in], inner [rows][first.out].
+  /// false: nothing was done.
   [[nodiscard]] virtual bool norm_residual_mlp(const ConstView& /*x*/, double /*epsilon*/,
                                                const View& /*scratch*/, const Matrix& /*first*/,
                                                const Matrix& /*second*/, const Matrix& /*skip*/,

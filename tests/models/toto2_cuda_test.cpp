@@ -72,7 +72,8 @@ TEST_F(CudaToto2, BitsDependOnTheRequestAlone) {
   }
 }
 
-// Where few lanes leave processors idle, attention has thread blocks of more warps.
+// Where few lanes leave processors idle, attention has thread blocks of more warps, and the
+// statistics of up to 32 patches a warp for each.
 TEST_F(CudaToto2, RequestsThatFillTheDeviceHaveTheBitsOfOne) {
   for (const CudaWeights weights : {CudaWeights::f32, CudaWeights::bf16}) {
     for (const Toto2Config& config : {smallest(), grouped()}) {
@@ -80,6 +81,10 @@ TEST_F(CudaToto2, RequestsThatFillTheDeviceHaveTheBitsOfOne) {
       Dice dice(13);
       std::vector<Made> kinds;
       for (int i = 0; i < 6; ++i) kinds.push_back(make(dice, config.patch_size));
+      for (int i = 0; i < 4; ++i) {
+        kinds.push_back(make(dice, config.patch_size, 2, 26));
+        kinds.back().request.fallback = 0;
+      }
       std::vector<std::vector<double>> expected;
       for (const Made& m : kinds) expected.push_back(forecast(*net, m));
       std::vector<Made> batch;

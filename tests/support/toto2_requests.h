@@ -109,11 +109,12 @@ class Dice {
   std::mt19937 random_;
 };
 
-inline Made make(Dice& dice, std::int32_t patch, std::int32_t max_variates = 5) {
+inline Made make(Dice& dice, std::int32_t patch, std::int32_t max_variates = 5,
+                 std::int32_t max_patches = 12) {
   Made m;
   toto2::Request& r = m.request;
   r.targets = dice.whole(1, max_variates);
-  r.steps = dice.whole(1, 12 * patch);
+  r.steps = dice.whole(1, max_patches * patch);
   r.covariates = dice.whole(0, 2);
   r.known_steps = r.covariates == 0 ? 0 : dice.whole(1, r.steps + patch);
   r.horizon = dice.whole(1, 5 * patch);

@@ -5,9 +5,10 @@
 // finds what sums are multiplied with, and asks for what is added to them. Where outputs are few
 // and slices many, the blocks of a cluster share the slices, and each finishes some of the rows.
 // Inputs are bfloat16, or float32 rows that are normed on the way (row_squares.cuh). Every output
-// is summed as product.h says. There is one kernel for all numbers of rows, and little is unrolled:
-// a layer runs through several kernels, and instructions that are not near come at some nine cycles
-// each.
+// is summed as product.h says. A second product of other inputs may be added to
+// the first (ProductArgs::also): its slices come after those of the first, by an instance of its
+// own. Otherwise there is one kernel for all numbers of rows, and little is unrolled: a layer runs
+// through several kernels, and instructions that are not near come at some nine cycles each.
 #include <algorithm>
 #include <type_traits>
 
@@ -117,7 +118,7 @@ __device__ void arrive_in_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 #endif
 }
-/// This block is there, no more: a release waits for all stores of the whole device.
+/// This block is there, no more: a release would wait until what it has stored is seen everywhere.
 __device__ void begin_in_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");

@@ -14,12 +14,12 @@
 
 namespace toto::cuda::tiles {
 
-inline constexpr int kWidth = 64;          // channels of a head
-inline constexpr int kSteps = kWidth / 8;  // of a tensor core over them
-inline constexpr int kRowLanes = 16;       // lanes that prepare a key, four channels each
-inline constexpr int kPitch = kWidth + 4;  // of rows in shared memory: no bank conflicts
-inline constexpr int kTile = 16;           // queries of a warp
-inline constexpr int kKeys = 32;           // at a time
+inline constexpr int kWidth = kTensorHead2;  // channels of a head
+inline constexpr int kSteps = kWidth / 8;    // of a tensor core over them
+inline constexpr int kRowLanes = 16;         // lanes that prepare a key, four channels each
+inline constexpr int kPitch = kWidth + 4;    // of rows in shared memory: no bank conflicts
+inline constexpr int kTile = 16;             // queries of a warp
+inline constexpr int kKeys = 32;             // at a time
 
 /// What every kernel here is given.
 struct Attention {

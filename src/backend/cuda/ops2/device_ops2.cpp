@@ -90,6 +90,7 @@ bool DeviceOps2::linear_sum(const Matrix& w, const ConstView& x, const Matrix& v
                             const ConstView& z, const View& y) const {
   const ElementType type = backend_.operand_type(w);
   if (type != ElementType::bf16 || backend_.operand_type(v) != type) return false;
+  if (x.rows.count > kSomeRows) return false;
   const OperationSpan span(Operation::linear);
   expected::linear(backend_, w, x, y, Epilogue::store);
   expected::linear(backend_, v, z, y, Epilogue::residual);
@@ -110,11 +111,13 @@ bool DeviceOps2::norm_residual_mlp(const ConstView& x, double epsilon, const Vie
                                    const View& inner, const View& y) const {
   const ElementType type = backend_.operand_type(first);
   if (type != ElementType::bf16 || x.width % 4 != 0 || x.width < 8) return false;
+  if (backend_.operand_type(second) != type || backend_.operand_type(skip) != type) return false;
   const OperationSpan span(Operation::norm_linear);
   expect("norm_residual_mlp: x", x, types_.element, 0, first.in);
   expect("norm_residual_mlp: scratch", scratch, types_.element, x.rows.count, first.in);
   expect("norm_residual_mlp: inner", inner, type, x.rows.count, first.out);
   expect("norm_residual_mlp: y", y, types_.element, x.rows.count, second.out);
+  expected::linear(backend_, second, inner, y, Epilogue::store);
   ProductArgs in = product_of(first, x, inner, Epilogue::store);
   ProductArgs out = product_of(second, inner, y, Epilogue::store);
   ProductArgs past = product_of(skip, x, y, Epilogue::residual);
@@ -222,6 +225,7 @@ bool DeviceOps2::time_attention_and_gather(const Call& all, const Call& wanted,
                                            const View& out, const ConstView& x,
                                            const View& y) const {
   if (out.type != ElementType::bf16 || x.width % 4 != 0) return false;
+  if (shape.qk != kTensorHead2 || shape.v != kTensorHead2) return false;
   const OperationSpan span(Operation::time_attention);
   expected2::time_attention(types_, all, wanted, shape, norm, rotary, qkv, kv, out);
   expected2::gather(types_, all, wanted, x, y);

@@ -73,6 +73,7 @@ void variate_attention2(const Call& call, const SeriesArrays& a, const HeadShape
                         const HeadNorm& norm, float* qkv, const View& out, const Stream& s);
 
 // attention_tensor.cu; bfloat16 outputs
+inline constexpr std::int32_t kTensorHead2 = 64;  // channels of its heads
 /// The rows of the tokens that are wanted, which attention hands on: x [rows of all][dim] -> y
 /// [rows of wanted][dim]; `dim` a multiple of four.
 struct Passed {

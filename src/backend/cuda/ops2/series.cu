@@ -18,7 +18,8 @@ namespace {
 /// either way, so the number of threads changes no bit.
 constexpr int kThreads = 512;
 constexpr int kLaneWarps = kThreads / 32;
-constexpr int kWarps = 4;  // rows of a thread block
+static_assert(kLaneWarps >= 16);  // form_at_once() clears the places of as many warps more
+constexpr int kWarps = 4;         // rows of a thread block
 constexpr float kMinScale = 1e-6F;
 
 /// Values and mask of a patch of an array.
@@ -343,7 +344,8 @@ struct StepAt {
         there(patch >= t.s.context && step < t.s.horizon && i < a.patch) {}
 };
 
-/// Of a token: of few tokens, and of so many that processors have several at once.
+/// Warps of a token's thread block: where tokens are few, and where processors have several at
+/// once.
 constexpr int kStepWarps = 12;
 constexpr int kManyStepWarps = 4;
 
@@ -351,7 +353,8 @@ constexpr int kManyStepWarps = 4;
 /// a warp for each level, a lane for each 32nd step. What is infinite becomes the lowest or highest
 /// finite value of its level in the patch. Then what is wanted of the steps, a warp for each
 /// number: whole rows go to where they are wanted, from shared memory where there is `room`, for
-/// that may be the host. Every thread has little to do: code that runs once comes slowly.
+/// that may be the host. Every thread has little to do: code that runs once comes slowly. It waits
+/// before it lets the next begin, so all kernels behind it may look up the call before they wait.
 template <bool Form>
 __global__ void __launch_bounds__(32 * kStepWarps)
     form_steps(const LiveCall* call, bool known, DeviceArrays a, const float* raw, float* y,
@@ -435,7 +438,10 @@ __global__ void __launch_bounds__(32 * kStepWarps)
                         static_cast<double>(a.loc[patch]),
                         static_cast<double>(a.scale[patch]),
                         Knots(sorted[lane], kQuantiles)};
-    if (of.there && warp == warps - 1) step.put_parameters(to);
+    if (of.there && warp == warps - 1 && to.parameters != nullptr) {
+      step.put_parameters(to);
+      __threadfence_system();  // the host waits for other numbers alone, which come after these
+    }
     if (to.exact == nullptr) continue;
     float* const out = to.exact + (step.cell(to) - lane) * stride;  // of the first lane
     float* const rows = room ? collected : out;
@@ -450,7 +456,8 @@ __global__ void __launch_bounds__(32 * kStepWarps)
   }
 }
 
-/// A thread block for each token and step, a thread for each trajectory. The call as above.
+/// A thread block for each token and step, a thread for each trajectory. It comes behind form_steps
+/// and reads the call before it waits.
 __global__ void knot_draws(const LiveCall* call, DeviceArrays a, const float* quantiles,
                            KnotOutputs to) {
   let_next_begin();
