@@ -60,6 +60,7 @@ struct Summand {
   const void* x = nullptr;
   std::int32_t in = 0, pitch = 0;
   bool norm = false;  // x is float32 and is to be normed first, with the epsilon of the product
+  const float* scale = nullptr;  // as that of a product
 };
 
 /// One product. `out`: the first so many rows of W.
@@ -104,6 +105,8 @@ bool many_rows_f32(const ProductArgs& args, const Stream& stream);  // or not on
 void product_bf16(const ProductArgs& args, const Stream& stream);
 bool few_rows_bf16(const ProductArgs& args, const Stream& stream);   // for those with a gain
 bool some_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not for these sizes
+/// Whether a thread block there has all slices of k at once, those of `also` too.
+bool has_slices_at_once(const ProductArgs& args);
 bool many_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not on this device
 
 #ifdef __CUDACC__

@@ -28,6 +28,8 @@ constexpr int kSlicesToSplit = 8;  // fewer are faster in one block
 constexpr int kColumns = kPitchBf16;
 static_assert(kSliceBf16 % kColumns == 0 && kColumns == 64);
 
+constexpr int slices_of(std::int32_t in) { return (in + kSliceBf16 - 1) / kSliceBf16; }
+
 struct Some {
   const __nv_bfloat16* w;
   const float* bias;
@@ -235,7 +237,9 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
     } else if (helps && s0 == 0) {
       if ((Also || !a.norm) && lane < most)
         m.by[lane] = a.scale != nullptr && lane < rows ? a.scale[lane] : 1;
-      if (Also && !a.also.norm && lane < most) m.also_by[lane] = 1;
+      if (Also && !a.also.norm && lane < most) {
+        m.also_by[lane] = a.also.scale != nullptr && lane < rows ? a.also.scale[lane] : 1;
+      }
       for (int i = lane; adds && i < most * (kOutputs / 4); i += 32) {
         const int r = i / (kOutputs / 4);
         const int o = i % (kOutputs / 4) * 4;
@@ -385,11 +389,15 @@ bool run(Some a, const Stream& s, bool at_once = false) {
 
 }  // namespace
 
+bool has_slices_at_once(const ProductArgs& a) {
+  const int tiles = (a.rows.count + kRowsOfTile - 1) / kRowsOfTile;
+  return (slices_of(a.in) + slices_of(a.also.in)) * tiles < kMaxWarps;
+}
+
 bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (a.gain != nullptr || a.rows.count > kSomeRows) return false;
   if ((a.norm && a.in % 4 != 0) || (a.also.norm && a.also.in % 4 != 0)) return false;
   if (a.rows.count == 0) return true;
-  const auto slices = [](std::int32_t in) { return (in + kSliceBf16 - 1) / kSliceBf16; };
   const Some some{static_cast<const __nv_bfloat16*>(a.w),
                   a.bias,
                   a.scale,
@@ -407,8 +415,8 @@ bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
                   a.norm,
                   a.epsilon,
                   a.also,
-                  slices(a.in),
-                  slices(a.in) + slices(a.also.in),
+                  slices_of(a.in),
+                  slices_of(a.in) + slices_of(a.also.in),
                   1,
                   0,
                   (a.rows.count + kRowsOfTile - 1) / kRowsOfTile,

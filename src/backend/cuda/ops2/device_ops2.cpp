@@ -96,7 +96,7 @@ bool DeviceOps2::linear_sum(const Matrix& w, const ConstView& x, const Matrix& v
   expected::linear(backend_, v, z, y, Epilogue::residual);
   ProductArgs args = product_of(w, x, y, Epilogue::store);
   const ProductArgs other = product_of(v, z, y, Epilogue::residual);
-  args.also = {other.w, other.bias, other.x, other.in, other.pitch};
+  args.also = {other.w, other.bias, other.x, other.in, other.pitch, false, nullptr};
   return some_rows_bf16(args, stream_);
 }
 
@@ -123,20 +123,21 @@ bool DeviceOps2::norm_residual_mlp(const ConstView& x, double epsilon, const Vie
   ProductArgs past = product_of(skip, x, y, Epilogue::residual);
   in.silu = true;
   in.epsilon = out.epsilon = static_cast<float>(epsilon);
-  const auto fused = [&](bool norms) {
-    in.norm = norms;
-    out.also = norms ? Summand{past.w, past.bias, past.x, past.in, past.pitch, true} : Summand{};
-  };
-  fused(true);
   // Norms within products keep the thread blocks of a cluster from sharing slices.
-  if (x.rows.count <= kFewRows && some_rows_bf16(in, stream_)) {
-    if (some_rows_bf16(out, stream_)) return true;
+  in.norm = true;
+  out.also = {past.w, past.bias, past.x, past.in, past.pitch, true, nullptr};
+  if (x.rows.count <= kSomeRows && (x.rows.count <= kFewRows || has_slices_at_once(out)) &&
+      some_rows_bf16(in, stream_) && some_rows_bf16(out, stream_)) {
+    return true;
   }
-  fused(false);
   const RawRows rows = raw_rows(x, epsilon, scratch);
+  in.norm = false;
   in.x = past.x = rows.rows;
   in.scale = past.scale = rows.inverse;
   product_bf16(in, stream_);
+  out.also = {past.w, past.bias, past.x, past.in, past.pitch, false, past.scale};
+  if (some_rows_bf16(out, stream_)) return true;
+  out.also = {};
   product_bf16(out, stream_);
   product_bf16(past, stream_);
   return true;
