@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cuda/runtime/cuda_backend.h"
 #include "backend/ops2.h"
 #include "support/differential_ops.h"
+#include "support/needs_device.h"
 
 namespace toto {
 namespace {
@@ -19,8 +19,7 @@ constexpr std::int32_t kIn = 200, kInner = 800, kOut = 288, kMost = 70;
 class CudaSums : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string why = cuda_unavailable();
-    if (!why.empty()) GTEST_SKIP() << why;
+    TOTO_NEEDS_DEVICE();
     backend_ = make_cuda_backend({CudaWeights::bf16, 1});
     first_ = matrix(kInner, kIn, Epilogue::store);
     second_ = matrix(kOut, kInner, Epilogue::store);

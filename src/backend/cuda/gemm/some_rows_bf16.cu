@@ -5,9 +5,9 @@
 // finds what sums are multiplied with, and asks for what is added to them. Where outputs are few
 // and slices many, the blocks of a cluster share the slices, and each finishes some of the rows.
 // Inputs are bfloat16, or float32 rows that are normed on the way (row_squares.cuh). Every output
-// is summed as product.h says. A second product of other inputs may be added to
-// the first (ProductArgs::also): its slices come after those of the first, by an instance of its
-// own. Otherwise there is one kernel for all numbers of rows, and little is unrolled: a layer runs
+// is summed as product.h says. A second product of other inputs may be added to the first
+// (ProductArgs::also): its slices come after those of the first, by an instance of its own.
+// Otherwise there is one kernel for all numbers of rows, and little is unrolled: a layer runs
 // through several kernels, and instructions that are not near come at some nine cycles each.
 #include <algorithm>
 #include <type_traits>

@@ -8,6 +8,12 @@
 #include "backend/operation.h"
 
 namespace toto::cuda {
+namespace {
+
+/// A product as what is added to another.
+Summand summand(const ProductArgs& p) { return {p.w, p.bias, p.x, p.in, p.pitch, p.norm, p.scale}; }
+
+}  // namespace
 
 /// With bfloat16 weights these are bfloat16 too: what the input MLP leaves is rounded to that
 /// anyway, and the head moves quantiles by a fraction of what the layers do (docs/cuda.md).
@@ -96,7 +102,7 @@ bool DeviceOps2::linear_sum(const Matrix& w, const ConstView& x, const Matrix& v
   expected::linear(backend_, v, z, y, Epilogue::residual);
   ProductArgs args = product_of(w, x, y, Epilogue::store);
   const ProductArgs other = product_of(v, z, y, Epilogue::residual);
-  args.also = {other.w, other.bias, other.x, other.in, other.pitch, false, nullptr};
+  args.also = summand(other);
   return some_rows_bf16(args, stream_);
 }
 
@@ -116,7 +122,6 @@ bool DeviceOps2::norm_residual_mlp(const ConstView& x, double epsilon, const Vie
   expect("norm_residual_mlp: x", x, types_.element, 0, first.in);
   expect("norm_residual_mlp: scratch", scratch, types_.element, x.rows.count, first.in);
   expect("norm_residual_mlp: inner", inner, type, x.rows.count, first.out);
-  expect("norm_residual_mlp: y", y, types_.element, x.rows.count, second.out);
   expected::linear(backend_, second, inner, y, Epilogue::store);
   ProductArgs in = product_of(first, x, inner, Epilogue::store);
   ProductArgs out = product_of(second, inner, y, Epilogue::store);
@@ -124,18 +129,18 @@ bool DeviceOps2::norm_residual_mlp(const ConstView& x, double epsilon, const Vie
   in.silu = true;
   in.epsilon = out.epsilon = static_cast<float>(epsilon);
   // Norms within products keep the thread blocks of a cluster from sharing slices.
-  in.norm = true;
-  out.also = {past.w, past.bias, past.x, past.in, past.pitch, true, nullptr};
+  in.norm = past.norm = true;
+  out.also = summand(past);
   if (x.rows.count <= kSomeRows && (x.rows.count <= kFewRows || has_slices_at_once(out)) &&
       some_rows_bf16(in, stream_) && some_rows_bf16(out, stream_)) {
     return true;
   }
   const RawRows rows = raw_rows(x, epsilon, scratch);
-  in.norm = false;
+  in.norm = past.norm = false;
   in.x = past.x = rows.rows;
   in.scale = past.scale = rows.inverse;
   product_bf16(in, stream_);
-  out.also = {past.w, past.bias, past.x, past.in, past.pitch, false, past.scale};
+  out.also = summand(past);
   if (some_rows_bf16(out, stream_)) return true;
   out.also = {};
   product_bf16(out, stream_);

@@ -31,10 +31,12 @@ struct DeviceArrays {
         bounds(typed<float>(a.bounds)) {}
 };
 
-// series.cu
+// inputs.cu
 /// z in float32 or bfloat16. The call, values and mask lie in what arrives, if anything does.
 void inputs2(const Call& call, const SeriesArrays& a, bool first, const View& z,
              const Arrival& arrival, const Stream& s);
+
+// quantiles.cu
 /// And statistics and parameters, where `to` wants them.
 void quantiles2(const Call& call, const SeriesArrays& a, const float* raw, float* y,
                 const KnotOutputs& to, const Stream& s);
