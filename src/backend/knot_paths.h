@@ -67,50 +67,54 @@ TOTO_HOST_DEVICE double last_without(const Test& test) {
 /// where errors carry over by a factor, e' = a e + fresh, v = 1 / (1 - rho^2) is their variance and
 /// goes on as v' = 1 + a^2 v. `rho` is of the neighbours of the first patch. `search` is
 /// last_without(), or another way to what it finds.
-template <typename Search>
-TOTO_HOST_DEVICE double rho_afterwards(const float* rho, std::int32_t patch, const Search& search) {
+template <typename Real, typename Search>
+TOTO_HOST_DEVICE Real rho_afterwards(const float* rho, std::int32_t patch, const Search& search) {
   const std::int32_t quarter = patch / 4;
-  if (quarter < 2) return patch > 1 ? static_cast<double>(rho[patch - 2]) : 0;
-  // The sum of 1 - rho^2 over a quarter that ends so many neighbours before the last.
-  const auto rest = [&](std::int32_t before) {
-    double sum = 0;
-    for (std::int32_t i = 0; i < quarter; ++i) {
-      const auto r = static_cast<double>(rho[patch - 1 - before - quarter + i]);
-      sum += 1 - r * r;
-    }
-    return sum;
-  };
-  const double from = quarter / rest(quarter), to = quarter / rest(0);
-  const auto after = [](double v, double squared, std::int32_t steps) {
+  if (quarter < 2) return patch > 1 ? static_cast<Real>(rho[patch - 2]) : 0;
+  // The sums of 1 - rho^2 over both quarters.
+  Real third = 0, fourth = 0;
 #ifdef __CUDA_ARCH__
-#pragma unroll 1  // less code to fetch: it runs once
+#pragma unroll 4
+#endif
+  for (std::int32_t i = patch - 1 - 2 * quarter; i < patch - 1 - quarter; ++i) {
+    const auto r = static_cast<Real>(rho[i]);
+    const auto later = static_cast<Real>(rho[i + quarter]);
+    third += (1 - r) * (1 + r);
+    fourth += (1 - later) * (1 + later);
+  }
+  const auto of = static_cast<Real>(quarter);
+  const Real from = quotient(of, third), to = quotient(of, fourth);
+  const auto after = [](Real v, Real squared, std::int32_t steps) {
+#ifdef __CUDA_ARCH__
+#pragma unroll 4
 #endif
     for (std::int32_t i = 0; i < steps; ++i) v = 1 + squared * v;
     return v;
   };
   // a^2
-  const double squared = search([&](double at) { return after(from, at, quarter) > to; });
-  return std::sqrt(1 - 1 / after(to, squared, quarter / 2 + patch / 2));
+  const Real squared = search([&](Real at) { return after(from, at, quarter) > to; });
+  return root(1 - quotient(Real{1}, after(to, squared, quarter / 2 + patch / 2)));
 }
 inline double rho_afterwards(const float* rho, std::int32_t patch) {
-  return rho_afterwards(rho, patch, [](const auto& test) { return last_without(test); });
+  return rho_afterwards<double>(rho, patch, [](const auto& test) { return last_without(test); });
 }
 
 /// What a correlation that was found is drawn towards, and as how many pairs that counts.
+template <typename Real>
 struct Prior {
-  double mean, count, each;  // each: pairs behind one that was found
-  TOTO_HOST_DEVICE Prior(double all, double weights, std::int32_t patch) {
-    constexpr double kPrior = 8;  // pairs without correlation that the mean of all counts as
-    mean = all / (weights + kPrior);
+  Real mean, count, each;  // each: pairs behind one that was found
+  TOTO_HOST_DEVICE Prior(Real all, Real weights, std::int32_t patch) {
+    constexpr Real kPrior = 8;  // pairs without correlation that the mean of all counts as
+    mean = quotient(all, weights + kPrior);
     // Few pairs tell a correlation near 1: its variance is (1 - rho^2)^2 over their number.
     count = kPrior * (1 - mean * mean) * (1 - mean * mean);
-    each = patch > 1 ? weights / (patch - 1) : 0;
+    each = patch > 1 ? quotient(weights, static_cast<Real>(patch - 1)) : 0;
   }
-  [[nodiscard]] TOTO_HOST_DEVICE float drawn(double found) const {
-    return bounded((each * found + count * mean) / (each + count));
+  [[nodiscard]] TOTO_HOST_DEVICE float drawn(Real found) const {
+    return bounded(quotient(each * found + count * mean, each + count));
   }
-  [[nodiscard]] TOTO_HOST_DEVICE static float bounded(double r) {
-    constexpr double kMaxRho = 0.999;
+  [[nodiscard]] TOTO_HOST_DEVICE static float bounded(Real r) {
+    constexpr Real kMaxRho{0.999F};
     return static_cast<float>(r < 0 ? 0 : r > kMaxRho ? kMaxRho : r);
   }
 };
@@ -121,14 +125,14 @@ inline void knot_correlations(const double* scores, std::int32_t tokens, std::in
                               float* rho) {
   double all = 0, weights = 0;
   for (std::int32_t s = 0; s + 1 < patch; ++s) {
-    const Pairs pairs = score_pairs(scores, tokens, patch, s);
+    const Pairs<double> pairs = score_pairs(scores, tokens, patch, s);
     rho[s] = static_cast<float>(pairs.found);
     all += pairs.count * pairs.found;
     weights += pairs.count;
   }
-  const Prior prior(all, weights, patch);
+  const Prior<double> prior(all, weights, patch);
   for (std::int32_t s = 0; s + 1 < patch; ++s) rho[s] = prior.drawn(static_cast<double>(rho[s]));
-  rho[patch - 1] = Prior::bounded(rho_afterwards(rho, patch));
+  rho[patch - 1] = Prior<double>::bounded(rho_afterwards(rho, patch));
 }
 
 /// What step `step` of a forecast is made of: z = rho z' + free e, with z' of the step before.

@@ -211,7 +211,7 @@ class Ops2 {
 
   // --- coherent paths (docs/statistics.md) ---
 
-  /// Whether there are the two below.
+  /// Whether there are those below, the last of which is optional.
   [[nodiscard]] virtual bool has_paths() const { return false; }
   /// How the steps of a lane go together, as the forecasts of the context show that the first call
   /// of a forecast makes: rho [lanes][P], of which rho[s] is for steps s and s + 1 of the first
@@ -225,6 +225,13 @@ class Ops2 {
   /// turns scores into draws.
   virtual void knot_chains(const Call& /*call*/, const SeriesArrays& /*a*/, const float* /*rho*/,
                            const KnotOutputs& /*to*/) const {}
+  /// Both, and the draws that knot_results() makes of them, where the call predicts all steps of
+  /// its slices. false: nothing was done, take the others.
+  [[nodiscard]] virtual bool knot_paths(const Call& /*call*/, const SeriesArrays& /*a*/,
+                                        const ConstView& /*quantiles*/,
+                                        const KnotOutputs& /*to*/) const {
+    return false;
+  }
 
   // --- network (spec B3, B7) ---
 

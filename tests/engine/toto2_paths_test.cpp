@@ -362,24 +362,28 @@ TEST(CudaToto2Paths, QuantilesAreThoseOfIndependentPaths) {
   }
 }
 
+// One series alone has all steps of its paths in one kernel, nine together in three: so both are
+// tried, with one round of steps and with several.
 TEST(CudaToto2Paths, BatchOrderModeAndGraphChangeNoBit) {
   TOTO_NEEDS_DEVICE();
   std::vector<OwnedSeries> series;
   for (std::size_t i = 0; i < 9; ++i) series.push_back(walk(i, 100 + 61 * i, 1 + i % 2));
   for (const Precision precision : {Precision::float32, Precision::tf32, Precision::bfloat16}) {
-    const ForecastOptions options = drawn(100, 150);
-    Forecaster forecaster(nano2(on_cuda(Mode::reduce_overhead, precision)));
-    const std::vector<Forecast> together = all(forecaster, series, options);
-    std::vector<Forecast> alone;
-    for (const OwnedSeries& own : series) alone.push_back(one(forecaster, own, options));
-    expect_same(alone, together);
-    std::vector<OwnedSeries> turned(series.rbegin(), series.rend());
-    std::vector<Forecast> back = all(forecaster, turned, options);
-    std::ranges::reverse(back);
-    expect_same(back, together);
-    for (const Mode mode : {Mode::planned, Mode::max_autotune}) {
-      Forecaster other(nano2(on_cuda(mode, precision)));
-      expect_same(all(other, series, options), together);
+    for (const std::size_t horizon : {std::size_t{100}, std::size_t{300}}) {
+      const ForecastOptions options = drawn(horizon, 150);
+      Forecaster forecaster(nano2(on_cuda(Mode::reduce_overhead, precision)));
+      const std::vector<Forecast> together = all(forecaster, series, options);
+      std::vector<Forecast> alone;
+      for (const OwnedSeries& own : series) alone.push_back(one(forecaster, own, options));
+      expect_same(alone, together);
+      std::vector<OwnedSeries> turned(series.rbegin(), series.rend());
+      std::vector<Forecast> back = all(forecaster, turned, options);
+      std::ranges::reverse(back);
+      expect_same(back, together);
+      for (const Mode mode : {Mode::planned, Mode::max_autotune}) {
+        Forecaster other(nano2(on_cuda(mode, precision)));
+        expect_same(all(other, series, options), together);
+      }
     }
   }
 }

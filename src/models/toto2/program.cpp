@@ -232,6 +232,7 @@ void Toto2Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& 
   memory_ = &static_cast<const Toto2Workspace&>(workspace);
   batch_ = &batch;
   probed_ = ex.probe != nullptr;
+  calls_ = key.own[2];
   results_.begin(ex, batch, key, net_.patch(), ex.in_at);
   generation_.run(*memory_, room(key), ex.in, ex.in_at + KnotResults::input_bytes(key),
                   ex.capturing, *this);
@@ -242,12 +243,15 @@ void Toto2Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& 
 void Toto2Program::predicted(std::int32_t index, const Call& wanted, const SeriesArrays& arrays,
                              const ConstView& quantiles, const KnotOutputs& to) {
   const Ops2& ops = net_.ops();
-  if (to.coherent && index == 0) {
+  KnotOutputs rest = to;
+  if (to.coherent && calls_ == 1 && ops.knot_paths(wanted, arrays, quantiles, to)) {
+    rest.kept = nullptr;
+  } else if (to.coherent && index == 0) {
     float* const rho = typed<float>(memory_->rho);
     ops.knot_neighbours(wanted, arrays, quantiles, typed<double>(memory_->scores), rho);
     ops.knot_chains(wanted, arrays, rho, to);
   }
-  ops.knot_results(wanted, arrays, quantiles, to);
+  ops.knot_results(wanted, arrays, quantiles, rest);
 }
 
 /// For those who look inside.

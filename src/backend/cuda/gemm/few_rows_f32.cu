@@ -199,10 +199,14 @@ __device__ void multiply_block(const float* __restrict__ w, const float* __restr
   __syncwarp();
   if (G > 1 || norm || gain != nullptr) __syncthreads();
   if (norm) {
+    float squares = 0;  // of the lane's row: one of the warp's
+    int own = 0;
     for (int row = warp; row < most; row += warps) {
-      const float squares = row_squares(xs + row * kPitch, kRows * kPitch, in);
-      if (lane == 0) inverse[row] = inverse_root(squares, in, epsilon);
+      const float found = row_squares(xs + row * kPitch, kRows * kPitch, in);
+      squares = lane == own ? found : squares;
+      ++own;
     }
+    if (lane < own) inverse[warp + lane * warps] = inverse_root(squares, in, epsilon);
   }
 #pragma unroll 1
   for (int first = 0;;) {

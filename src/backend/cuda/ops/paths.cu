@@ -109,7 +109,8 @@ __global__ void __launch_bounds__(kThreads)
   const paths::Looked looked = paths::looked_at(b);
   const std::int64_t row = b.row + std::int64_t{lane - b.lane} * b.tokens + looked.first;
   float* const own = rho + std::int64_t{lane} * patch;
-  correlate<paths::Neighbours, kThreads>(scores + row * patch, looked.used, patch, own);
+  correlate<paths::Neighbours, kThreads>(scores + row * patch, looked.used, patch, own,
+                                         [] { __syncthreads(); });
   if (threadIdx.x == 0) own[patch - 1] = 0;
 }
 

@@ -80,6 +80,14 @@ void DeviceOps2::knot_chains(const Call& call, const SeriesArrays& a, const floa
   knot_chains2(call, a.patch, rho, to, stream_);
 }
 
+bool DeviceOps2::knot_paths(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
+                            const KnotOutputs& to) const {
+  if (to.mean) return false;
+  const OperationSpan span(Operation::knot_chains);
+  expected2::quantiles(types_, call, a, quantiles);
+  return knot_paths2(call, a, floats(quantiles), to, stream_);
+}
+
 void DeviceOps2::linear_silu(const Matrix& w, const ConstView& x, const View& y) const {
   const OperationSpan span(Operation::linear_silu);
   const ElementType type = backend_.operand_type(w);

@@ -34,6 +34,8 @@ class DeviceOps2 final : public Ops2 {
                        double* scores, float* rho) const override;
   void knot_chains(const Call& call, const SeriesArrays& a, const float* rho,
                    const KnotOutputs& to) const override;
+  bool knot_paths(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
+                  const KnotOutputs& to) const override;
 
   void linear_silu(const Matrix& w, const ConstView& x, const View& y) const override;
   [[nodiscard]] bool linear_sum(const Matrix& w, const ConstView& x, const Matrix& v,

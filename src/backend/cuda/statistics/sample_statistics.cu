@@ -50,21 +50,23 @@ __device__ float interpolated(const float* sorted, std::int32_t count, float q) 
   return weight < 0.5F ? a + weight * (b - a) : b - (b - a) * (1.0F - weight);
 }
 
-/// A block of threads for each step of each variate.
+/// A block of threads for each step of each variate. It looks up its own before it waits, if the
+/// batch is `known` (Stream::calls_known).
 __global__ void __launch_bounds__(kSortThreads)
-    sample_cells(const LiveBatch* source, const float* kept, KeptShape room, std::int32_t first,
-                 int size, Levels levels, float* out) {
+    sample_cells(const LiveBatch* source, bool known, const float* kept, KeptShape room,
+                 std::int32_t first, int size, Levels levels, float* out) {
   extern __shared__ float4 shared[];
   __shared__ double scratch[kSortThreads / 32];
   auto* const v = reinterpret_cast<float*>(shared);
-  begin_kernel();
+  begin_lookups(known);
   const std::int32_t left = room.horizon - first;
   const auto lane = static_cast<std::int32_t>(blockIdx.x) / left;
   const std::int32_t step = first + static_cast<std::int32_t>(blockIdx.x) % left;
-  if (lane >= source->lanes) return;
+  if (lane >= source->lanes) return end_lookups(known);
   const Block& asked = source->blocks[block_of_lane(*source, lane)];
   const std::int32_t samples = asked.samples;
-  if (step >= asked.horizon || samples == 0) return;
+  if (step >= asked.horizon || samples == 0) return end_lookups(known);
+  end_lookups(known);
   const float* const from = kept + (std::int64_t{lane} * room.horizon + step) * room.samples;
   const int thread = static_cast<int>(threadIdx.x);
   double sum = 0;
@@ -105,7 +107,8 @@ void sample_statistics(const Extent& source, const float* kept, const KeptShape&
   const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(float);
   allow_shared_memory<sample_cells>(bytes);
   launch(sample_cells, dim3(static_cast<unsigned>(source.lanes * (room.horizon - first))),
-         dim3(kSortThreads), bytes, s, source.live, kept, room, first, size, levels, out);
+         dim3(kSortThreads), bytes, s, source.live, s.calls_known(), kept, room, first, size,
+         levels, out);
 }
 
 }  // namespace toto::cuda
