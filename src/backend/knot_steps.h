@@ -33,8 +33,7 @@ struct KnotStep {
     }
     put_parameters(to);
   }
-  /// Number i of exact_stride(): mean, deviation, then levels. Whole rows are copied, so those that
-  /// nobody asked for are 0.
+  /// Number i of exact_stride(): mean, deviation, then levels; 0 where nobody asked.
   [[nodiscard]] TOTO_HOST_DEVICE float exact(std::int32_t i, const Levels& levels) const {
     if (i == 0) return static_cast<float>(knot_mean(knots, s.tails));
     if (i == 1) return static_cast<float>(sqrt(knot_variance(knots, s.tails)));

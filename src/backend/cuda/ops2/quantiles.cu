@@ -36,10 +36,10 @@ constexpr int kManyStepWarps = 4;
 /// A thread block for each token: quantiles [9][P] of the patch after it, if it is to `Form` them,
 /// a warp for each level, a lane for each 32nd step. What is infinite becomes the lowest or highest
 /// finite value of its level in the patch. Then what is wanted of the steps, a warp for each
-/// number: whole rows go to where they are wanted, from shared memory where there is `room`, for
-/// that may be the host. Every thread has little to do: code that runs once comes slowly. All
-/// kernels behind it may look up the call before they wait: it waits before it lets the next begin,
-/// unless that is `early`, for which calls must be known.
+/// number: they go to where they are wanted by neighbouring threads, from shared memory where there
+/// is `room`, for that may be the host. Every thread has little to do: code that runs once comes
+/// slowly. All kernels behind it may look up the call before they wait: it waits before it lets the
+/// next begin, unless that is `early`, for which calls must be known.
 template <bool Form>
 __global__ void __launch_bounds__(32 * kStepWarps)
     form_steps(const LiveCall* call, bool known, bool early, DeviceArrays a, const float* raw,
@@ -60,6 +60,12 @@ __global__ void __launch_bounds__(32 * kStepWarps)
   const auto warps = static_cast<std::int32_t>(blockDim.x) / 32;
   const std::int64_t at = std::int64_t{row} * kQuantiles * a.patch;
   const std::int32_t stride = exact_stride(to);
+  // Of a step only what somebody asked for is written: for other words the host does not wait, and
+  // it takes them for something else in another forecast. Which number the first word of a thread
+  // is, and how much further the next.
+  const std::int32_t used = 2 + t.s.level_count;
+  const std::int32_t first_number = thread % stride;
+  const std::int32_t further = 32 * warps % stride;
   const bool wanted = to.exact != nullptr || to.parameters != nullptr;
   end_lookups(known);
   float loc = 0, scale = 0, lowest = 0, highest = 0;
@@ -132,13 +138,18 @@ __global__ void __launch_bounds__(32 * kStepWarps)
     float* const out = to.exact + (step.cell(to) - lane) * stride;  // of the first lane
     float* const rows = room ? collected : out;
 #pragma unroll 1
-    for (std::int32_t n = warp; of.there && n < stride; n += warps) {
+    for (std::int32_t n = warp; of.there && n < used; n += warps) {
       rows[lane * stride + n] = step.exact(n, to.levels);
     }
     if (!room) continue;
     const std::int32_t all = __popc(__ballot_sync(~0U, of.there)) * stride;  // the first lanes
     __syncthreads();
-    for (std::int32_t j = thread; j < all; j += 32 * warps) out[j] = collected[j];
+    std::int32_t n = first_number;
+    for (std::int32_t j = thread; j < all; j += 32 * warps) {
+      if (n < used) out[j] = collected[j];
+      n += further;
+      if (n >= stride) n -= stride;
+    }
   }
 }
 
