@@ -317,8 +317,15 @@ bool choose(const ProductArgs& a, const Stream& s) {
     return false;
   }
   if constexpr (O != Operands::whole) {
-    // All rows in one block, where there is room: weights and inputs come from the cache less
-    // often.
+    // Each eight or sixteen rows for themselves where processors would have nothing to do
+    // otherwise; else all rows in one block, where there is room: weights and inputs then come from
+    // the cache less often.
+    const auto all_at_work = [&](int rows) {
+      return ceil_div(a.out, 8) * ceil_div(a.rows.count, rows) <=
+             static_cast<unsigned>(s.processors);
+    };
+    if (a.rows.count > kFewRows && all_at_work(kFewRows) && run<1, 1, O>(a, s)) return true;
+    if (a.rows.count > 2 * kFewRows && all_at_work(2 * kFewRows) && run<1, 2, O>(a, s)) return true;
     if (a.rows.count > 2 * kFewRows && choose_outputs<3, O>(a, s)) return true;
     if (a.rows.count > kFewRows && choose_outputs<2, O>(a, s)) return true;
   }
