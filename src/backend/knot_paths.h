@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coherent paths of a distribution that is known by its quantiles, in double, for the host and a
-// device: the scores of observations, how neighbouring steps go together, and the normals that
-// draws are made of (docs/statistics.md, "Coherent paths of Toto 2.0").
+// Coherent paths of a distribution that is known by its quantiles, in double, parts of it also in
+// float32 for a device: the scores of observations, how neighbouring steps go together, and the
+// normals that draws are made of (docs/statistics.md, "Coherent paths of Toto 2.0").
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace toto::paths {
 /// The normal score of x in the distribution with these knots and exponential tails: within 5 of 0,
 /// NaN where there is none. An observation that equals several knots, or lies beyond a tail that is
 /// no wider than a point, counts as the middle of that mass. (Of float32 on a device:
-/// cuda/ops2/paths.cu.)
+/// cuda/ops2/knot_paths.cuh.)
 inline double knot_score(Knots knots, double x) {
   const std::size_t n = knots.size();
   const auto parts = static_cast<double>(n + 1);

@@ -13,7 +13,7 @@ namespace toto::paths {
 
 inline constexpr double kMaxScore = 5;  // a surprise counts as no more than this
 
-/// a / b and sqrt(a) of numbers of ordinary size. In float32 a device takes what is within two
+/// a / b and sqrt(a) of numbers of ordinary size. In float32 a device takes what is within a few
 /// units of the last digit, since a lane waits for some of these one after the other.
 template <std::floating_point Real>
 TOTO_HOST_DEVICE inline Real quotient(Real a, Real b) {

@@ -82,10 +82,11 @@ void DeviceOps2::knot_chains(const Call& call, const SeriesArrays& a, const floa
 
 bool DeviceOps2::knot_paths(const Call& call, const SeriesArrays& a, const ConstView& quantiles,
                             const KnotOutputs& to) const {
-  if (to.mean) return false;
+  if (to.mean || !has_knot_paths2(call, a, to, stream_)) return false;
   const OperationSpan span(Operation::knot_chains);
   expected2::quantiles(types_, call, a, quantiles);
-  return knot_paths2(call, a, floats(quantiles), to, stream_);
+  knot_paths2(call, a, floats(quantiles), to, stream_);
+  return true;
 }
 
 void DeviceOps2::linear_silu(const Matrix& w, const ConstView& x, const View& y) const {

@@ -49,8 +49,10 @@ void knot_neighbours2(const Call& call, const SeriesArrays& a, const float* quan
                       double* scores, float* rho, const Stream& s);
 void knot_chains2(const Call& call, std::int32_t patch, const float* rho, const KnotOutputs& to,
                   const Stream& s);
-/// All of these in one kernel. false: nothing was done, lanes are many.
-bool knot_paths2(const Call& call, const SeriesArrays& a, const float* quantiles,
+/// Whether one kernel does all of these: lanes and their scores are few.
+bool has_knot_paths2(const Call& call, const SeriesArrays& a, const KnotOutputs& to,
+                     const Stream& s);
+void knot_paths2(const Call& call, const SeriesArrays& a, const float* quantiles,
                  const KnotOutputs& to, const Stream& s);
 /// The draws of knot_results() where they are coherent.
 void knot_path_draws2(const Call& call, std::int32_t patch, const float* quantiles,

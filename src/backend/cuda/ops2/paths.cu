@@ -130,11 +130,12 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-constexpr int kFewTrajectories = 4;    // of a thread block below
-constexpr int kMostJoined = 24 << 10;  // bytes of scores and correlations
+constexpr int kFewTrajectories = 4;            // of a thread block below
+constexpr std::size_t kMostJoined = 24 << 10;  // bytes of scores and correlations
 
 /// All three at once, where lanes are few: a thread block has some trajectories of a lane and finds
-/// by itself how its steps go together. While half of its threads do, the others draw normals.
+/// by itself how its steps go together. While half of its threads do, the others draw normals. It
+/// comes behind form_steps: it reads the call, and what was seen, before it waits.
 __global__ void __launch_bounds__(kScoreThreads)
     paths_at_once(const LiveCall* call, DeviceArrays a, const float* quantiles, KnotOutputs to) {
   let_next_begin();
@@ -245,6 +246,15 @@ __global__ void __launch_bounds__(kScoreThreads)
   }
 }
 
+dim3 joined_grid(const Call& call, const KnotOutputs& to) {
+  return dim3(static_cast<unsigned>(call.lanes), ceil_div(to.trajectories, kFewTrajectories));
+}
+/// Correlations of a lane, and scores, of which there are no more than rows have steps.
+std::size_t joined_bytes(const Call& call, const SeriesArrays& a) {
+  return (static_cast<std::size_t>(call.rows) + 1) * static_cast<std::size_t>(a.patch) *
+         sizeof(float);
+}
+
 }  // namespace
 
 void knot_neighbours2(const Call& call, const SeriesArrays& a, const float* quantiles,
@@ -259,16 +269,17 @@ void knot_chains2(const Call& call, std::int32_t patch, const float* rho, const 
          dim3(32 * kSegments), 0, s, call.live, patch, rho, to);
 }
 
-bool knot_paths2(const Call& call, const SeriesArrays& a, const float* quantiles,
+bool has_knot_paths2(const Call& call, const SeriesArrays& a, const KnotOutputs& to,
+                     const Stream& s) {
+  const dim3 grid = joined_grid(call, to);
+  return joined_bytes(call, a) <= kMostJoined &&
+         grid.x * std::uint64_t{grid.y} <= 2 * static_cast<std::uint64_t>(s.processors);
+}
+
+void knot_paths2(const Call& call, const SeriesArrays& a, const float* quantiles,
                  const KnotOutputs& to, const Stream& s) {
-  const dim3 grid(static_cast<unsigned>(call.lanes), ceil_div(to.trajectories, kFewTrajectories));
-  const std::int64_t bytes =
-      std::int64_t{4} * (std::int64_t{call.rows} + 1) * a.patch;  // scores are of rows
-  if (grid.x * std::uint64_t{grid.y} > 2 * static_cast<std::uint64_t>(s.processors)) return false;
-  if (bytes > kMostJoined) return false;
-  launch(paths_at_once, grid, dim3(kScoreThreads), static_cast<std::size_t>(bytes), s, call.live,
-         DeviceArrays(a), quantiles, to);
-  return true;
+  launch(paths_at_once, joined_grid(call, to), dim3(kScoreThreads), joined_bytes(call, a), s,
+         call.live, DeviceArrays(a), quantiles, to);
 }
 
 void knot_path_draws2(const Call& call, std::int32_t patch, const float* quantiles,

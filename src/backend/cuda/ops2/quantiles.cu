@@ -135,6 +135,7 @@ __global__ void __launch_bounds__(32 * kStepWarps)
       __threadfence_system();  // the host waits for other numbers alone, which come after these
     }
     if (to.exact == nullptr) continue;
+    if (!room && to.parameters != nullptr) __syncthreads();
     float* const out = to.exact + (step.cell(to) - lane) * stride;  // of the first lane
     float* const rows = room ? collected : out;
 #pragma unroll 1
