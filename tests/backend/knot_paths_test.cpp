@@ -169,6 +169,50 @@ TEST(KnotPaths, NothingSeenIsNothingJoined) {
   EXPECT_EQ(rho[0], 0);
 }
 
+/// As a device finds them: in float32, the factor to 24 bits.
+std::vector<float> rounded_correlations(const std::vector<double>& scores, int tokens, int patch) {
+  const std::vector<float> rounded(scores.begin(), scores.end());
+  std::vector<float> rho(static_cast<std::size_t>(patch));
+  std::vector<paths::Pairs<float>> pairs;
+  float all = 0, weights = 0;
+  for (int s = 0; s + 1 < patch; ++s) {
+    paths::PairSums<float> sums;
+    for (int i = 0; i < tokens; ++i) sums.add(rounded[i * patch + s], rounded[i * patch + s + 1]);
+    pairs.push_back(sums.pairs());
+    all += pairs.back().count * pairs.back().found;
+    weights += pairs.back().count;
+  }
+  const paths::Prior<float> prior(all, weights, patch);
+  for (int s = 0; s + 1 < patch; ++s) rho[s] = prior.drawn(pairs[s].found);
+  rho[patch - 1] = paths::Prior<float>::bounded(
+      paths::rho_afterwards<float>(rho.data(), patch, [](const auto& test) {
+        float low = 0, high = 1;
+        for (int i = 0; i < 24; ++i) {
+          const float middle = (low + high) / 2;
+          (test(middle) ? high : low) = middle;
+        }
+        return low;
+      }));
+  return rho;
+}
+
+TEST(KnotPaths, Float32IsEnoughForCorrelations) {
+  for (const int patch : {9, 32, 64}) {
+    for (const int tokens : {1, 10, 31}) {
+      for (const double factor : {0.0, 0.3, 0.9, 0.99, 1.0}) {
+        std::vector<double> scores = carried(factor, tokens, patch, 3);
+        scores[scores.size() / 2] = kNaN;
+        std::vector<float> exact(static_cast<std::size_t>(patch));
+        paths::knot_correlations(scores.data(), tokens, patch, exact.data());
+        const std::vector<float> rounded = rounded_correlations(scores, tokens, patch);
+        for (int s = 0; s + 1 < patch; ++s) ASSERT_NEAR(rounded[s], exact[s], 2e-6) << s;
+        ASSERT_NEAR(rounded[patch - 1], exact[patch - 1], 1e-4)
+            << patch << ", " << tokens << ", " << factor;
+      }
+    }
+  }
+}
+
 class KnotKernels : public testing::TestWithParam<cpu::Isa> {
  protected:
   const cpu::KnotKernels& kernels_ = cpu::knot_kernels(GetParam());
