@@ -21,11 +21,13 @@ namespace {
 
 using test::all;
 using test::drawn;
+using test::expect_same;
 using test::mean_neighbours;
 using test::noise;
 using test::one;
 using test::OwnedSeries;
 using test::walk;
+using test::whatever_the_batch;
 
 constexpr std::size_t kPatch = 32;
 
@@ -93,15 +95,6 @@ TEST(CoherentPaths, ExactStepsAreThoseOfIndependentPaths) {
   EXPECT_NE(a.samples, b.samples);
 }
 
-/// The samples of each of them, alone and as `found` has them, are the same bits.
-void expect_same(const std::vector<Forecast>& found, const std::vector<Forecast>& expected) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    EXPECT_EQ(test::bits_of(found[i].samples), test::bits_of(expected[i].samples)) << i;
-    EXPECT_EQ(test::bits_of(found[i].quantiles), test::bits_of(expected[i].quantiles)) << i;
-  }
-}
-
 TEST(CoherentPaths, BatchThreadsMemoryAndOrderChangeNoBit) {
   std::vector<OwnedSeries> series;
   for (std::size_t i = 0; i < 5; ++i) series.push_back(walk(i, 100 + 61 * i, 1 + i % 2));
@@ -109,19 +102,12 @@ TEST(CoherentPaths, BatchThreadsMemoryAndOrderChangeNoBit) {
   for (std::size_t t = 40; t < 90; ++t) series[2].mask[t] = 0;
   const ForecastOptions options = drawn(70, 40);
   Forecaster forecaster(nano());
-  const std::vector<Forecast> together = all(forecaster, series, options);
-  std::vector<Forecast> alone;
-  for (const OwnedSeries& own : series) alone.push_back(one(forecaster, own, options));
-  expect_same(alone, together);
+  const std::vector<Forecast> together = whatever_the_batch(forecaster, series, options);
 
   Forecaster single(nano({.threads = 1}));
   expect_same(all(single, series, options), together);
   Forecaster small(nano(), {.memory_limit = std::uint64_t{12} << 20});
   expect_same(all(small, series, options), together);
-  std::vector<OwnedSeries> turned(series.rbegin(), series.rend());
-  std::vector<Forecast> back = all(forecaster, turned, options);
-  std::ranges::reverse(back);
-  expect_same(back, together);
 }
 
 TEST(CoherentPaths, MoreSamplesChangeNoneOfTheFewer) {
@@ -215,14 +201,7 @@ TEST(CudaCoherentPaths, BatchOrderModeAndGraphChangeNoBit) {
   for (const Precision precision : {Precision::float32, Precision::tf32, Precision::bfloat16}) {
     const ForecastOptions options = drawn(70, 40);
     Forecaster forecaster(nano(on_cuda(Mode::reduce_overhead, precision)));
-    const std::vector<Forecast> together = all(forecaster, series, options);
-    std::vector<Forecast> alone;
-    for (const OwnedSeries& own : series) alone.push_back(one(forecaster, own, options));
-    expect_same(alone, together);
-    std::vector<OwnedSeries> turned(series.rbegin(), series.rend());
-    std::vector<Forecast> back = all(forecaster, turned, options);
-    std::ranges::reverse(back);
-    expect_same(back, together);
+    const std::vector<Forecast> together = whatever_the_batch(forecaster, series, options);
     // In several passes over the trajectories, or series.
     Forecaster small(nano(on_cuda(Mode::reduce_overhead, precision)),
                      {.memory_limit = std::uint64_t{12} << 20});

@@ -19,11 +19,13 @@ namespace {
 
 using test::all;
 using test::drawn;
+using test::expect_same;
 using test::mean_neighbours;
 using test::noise;
 using test::one;
 using test::OwnedSeries;
 using test::walk;
+using test::whatever_the_batch;
 
 constexpr std::size_t kPatch = 32;
 
@@ -183,15 +185,6 @@ TEST(Toto2Paths, BlocksAreJoinedToEachOther) {
   EXPECT_EQ(one(forecaster, walk(1), options).quantiles, blocks.quantiles);
 }
 
-/// The samples and quantiles of each are the same bits.
-void expect_same(const std::vector<Forecast>& found, const std::vector<Forecast>& expected) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    EXPECT_EQ(test::bits_of(found[i].samples), test::bits_of(expected[i].samples)) << i;
-    EXPECT_EQ(test::bits_of(found[i].quantiles), test::bits_of(expected[i].quantiles)) << i;
-  }
-}
-
 TEST(Toto2Paths, BatchThreadsMemoryAndOrderChangeNoBit) {
   std::vector<OwnedSeries> series;
   for (std::size_t i = 0; i < 9; ++i) series.push_back(walk(i, 100 + 61 * i, 1 + i % 2));
@@ -201,10 +194,7 @@ TEST(Toto2Paths, BatchThreadsMemoryAndOrderChangeNoBit) {
     ForecastOptions options = drawn(100, 150);
     options.decoding.decode_block_size = block;
     Forecaster forecaster(nano2({.threads = 2}));
-    const std::vector<Forecast> together = all(forecaster, series, options);
-    std::vector<Forecast> alone;
-    for (const OwnedSeries& own : series) alone.push_back(one(forecaster, own, options));
-    expect_same(alone, together);
+    const std::vector<Forecast> together = whatever_the_batch(forecaster, series, options);
 
     Forecaster single(nano2({.threads = 1}));
     expect_same(all(single, series, options), together);
@@ -213,10 +203,6 @@ TEST(Toto2Paths, BatchThreadsMemoryAndOrderChangeNoBit) {
     Forecaster small(nano2(), {.memory_limit = std::uint64_t{1} << 20});
     expect_same(all(small, series, options), together);
     EXPECT_GT(small.counters().splits, 0U);
-    std::vector<OwnedSeries> turned(series.rbegin(), series.rend());
-    std::vector<Forecast> back = all(forecaster, turned, options);
-    std::ranges::reverse(back);
-    expect_same(back, together);
     // Beside requests of other horizons, in a plan that is larger than needed.
     options.horizon = 300;
     (void)all(forecaster, series, options);
@@ -372,14 +358,7 @@ TEST(CudaToto2Paths, BatchOrderModeAndGraphChangeNoBit) {
     for (const std::size_t horizon : {std::size_t{100}, std::size_t{300}}) {
       const ForecastOptions options = drawn(horizon, 150);
       Forecaster forecaster(nano2(on_cuda(Mode::reduce_overhead, precision)));
-      const std::vector<Forecast> together = all(forecaster, series, options);
-      std::vector<Forecast> alone;
-      for (const OwnedSeries& own : series) alone.push_back(one(forecaster, own, options));
-      expect_same(alone, together);
-      std::vector<OwnedSeries> turned(series.rbegin(), series.rend());
-      std::vector<Forecast> back = all(forecaster, turned, options);
-      std::ranges::reverse(back);
-      expect_same(back, together);
+      const std::vector<Forecast> together = whatever_the_batch(forecaster, series, options);
       for (const Mode mode : {Mode::planned, Mode::max_autotune}) {
         Forecaster other(nano2(on_cuda(mode, precision)));
         expect_same(all(other, series, options), together);

@@ -2,10 +2,12 @@
 // Series that wander and series that do not, and what tests of coherent paths do with them.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "support/requests.h"
 #include "support/seasonal_series.h"
 #include "support/small_model.h"
 #include "toto/forecast.hpp"
@@ -57,6 +59,30 @@ inline std::vector<Forecast> all(Forecaster& forecaster, const std::vector<Owned
 inline Forecast one(Forecaster& forecaster, const OwnedSeries& owned,
                     const ForecastOptions& options) {
   return all(forecaster, {owned}, options).front();
+}
+
+/// The samples and quantiles of each are the same bits.
+inline void expect_same(const std::vector<Forecast>& found, const std::vector<Forecast>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(bits_of(found[i].samples), bits_of(expected[i].samples)) << i;
+    EXPECT_EQ(bits_of(found[i].quantiles), bits_of(expected[i].quantiles)) << i;
+  }
+}
+
+/// Forecasts of all series in one batch, which each has alone and in the other order too.
+inline std::vector<Forecast> whatever_the_batch(Forecaster& forecaster,
+                                                const std::vector<OwnedSeries>& series,
+                                                const ForecastOptions& options) {
+  const std::vector<Forecast> together = all(forecaster, series, options);
+  std::vector<Forecast> alone;
+  for (const OwnedSeries& own : series) alone.push_back(one(forecaster, own, options));
+  expect_same(alone, together);
+  const std::vector<OwnedSeries> turned(series.rbegin(), series.rend());
+  std::vector<Forecast> back = all(forecaster, turned, options);
+  std::ranges::reverse(back);
+  expect_same(back, together);
+  return together;
 }
 
 /// Correlation of steps t and t + 1 over the trajectories.

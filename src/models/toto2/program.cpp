@@ -232,7 +232,6 @@ void Toto2Program::run(Executor& ex, const MicroBatch& batch, const ProgramKey& 
   memory_ = &static_cast<const Toto2Workspace&>(workspace);
   batch_ = &batch;
   probed_ = ex.probe != nullptr;
-  calls_ = key.own[2];
   results_.begin(ex, batch, key, net_.patch(), ex.in_at);
   generation_.run(*memory_, room(key), ex.in, ex.in_at + KnotResults::input_bytes(key),
                   ex.capturing, *this);
@@ -244,7 +243,7 @@ void Toto2Program::predicted(std::int32_t index, const Call& wanted, const Serie
                              const ConstView& quantiles, const KnotOutputs& to) {
   const Ops2& ops = net_.ops();
   KnotOutputs rest = to;
-  if (to.coherent && calls_ == 1 && ops.knot_paths(wanted, arrays, quantiles, to)) {
+  if (to.coherent && calls_of(*batch_) == 1 && ops.knot_paths(wanted, arrays, quantiles, to)) {
     rest.kept = nullptr;
   } else if (to.coherent && index == 0) {
     float* const rho = typed<float>(memory_->rho);

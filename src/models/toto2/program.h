@@ -71,7 +71,6 @@ class Toto2Program final : public Program, private toto2::Sink {
   const toto2::Toto2Workspace* memory_ = nullptr;  // of the run
   const MicroBatch* batch_ = nullptr;              // likewise
   bool probed_ = false;                            // likewise: somebody looks inside
-  std::int32_t calls_ = 0;                         // likewise
 };
 
 }  // namespace toto

@@ -45,6 +45,34 @@ __global__ void __launch_bounds__(kScoreThreads)
   if (thread == 0) to[a.patch - 1] = last;
 }
 
+/// z [kSegment] as if that before the segment were 0, of normals, and what a z before it is
+/// multiplied with in each. Of step i of the segment rho(i) and free(i), what is left of it.
+template <typename Rho, typename Free>
+__device__ void chain_segment(float (&z)[kSegment], float (&factor)[kSegment], const Rho& rho,
+                              const Free& free) {
+#pragma unroll
+  for (int i = 0; i < kSegment; ++i) {
+    const float r = rho(i);
+    z[i] *= free(i);
+    if (i > 0) z[i] = __fmaf_rn(r, z[i - 1], z[i]);
+    factor[i] = i > 0 ? factor[i - 1] * r : r;
+  }
+}
+
+/// z before segment `own`; `before` goes on from the z before a round to that at its end. Of each
+/// segment z at its end as if that before it were 0, of trajectory k, and the factor there.
+template <int kTrajectories>
+__device__ float through_segments(float& before, const float (&factors)[kSegments],
+                                  const float (&ends)[kSegments][kTrajectories], int own, int k) {
+  float from = 0;
+#pragma unroll
+  for (int i = 0; i < kSegments; ++i) {
+    if (i == own) from = before;
+    before = __fmaf_rn(factors[i], before, ends[i][k]);
+  }
+  return from;
+}
+
 /// A warp has 32 trajectories of a lane and a segment of its steps, a thread block neighbouring
 /// ones: it draws their normals and chains them as if z of the step before were 0; then what that z
 /// adds. The first normals are drawn before `neighbours` has ended, which alone may come before.
@@ -81,22 +109,13 @@ __global__ void __launch_bounds__(32 * kSegments)
     const float of_step = joined ? own[step < patch ? step - 1 : patch - 1] : 0;
     const float free = paths::root((1 - of_step) * (1 + of_step));
     float factor[kSegment];
-#pragma unroll
-    for (int i = 0; i < kSegment; ++i) {
-      const float r = __shfl_sync(~0U, of_step, i);
-      z[i] *= __shfl_sync(~0U, free, i);
-      if (i > 0) z[i] = __fmaf_rn(r, z[i - 1], z[i]);
-      factor[i] = i > 0 ? factor[i - 1] * r : r;
-    }
+    chain_segment(
+        z, factor, [&](int i) { return __shfl_sync(~0U, of_step, i); },
+        [&](int i) { return __shfl_sync(~0U, free, i); });
     ends[side][warp][k] = z[kSegment - 1];
     if (k == 0) factors[side][warp] = factor[kSegment - 1];
     __syncthreads();
-    float from = 0;  // z before the segment
-#pragma unroll
-    for (int i = 0; i < kSegments; ++i) {
-      if (i == warp) from = before;
-      before = __fmaf_rn(factors[side][i], before, ends[side][i][k]);
-    }
+    const float from = through_segments(before, factors[side], ends[side], warp, k);
 #pragma unroll
     for (int i = 0; i < kSegment; ++i) {
       if (first + i >= s.horizon || n >= s.trajectories) break;
@@ -154,15 +173,14 @@ __global__ void __launch_bounds__(kScoreThreads)
   __shared__ float z[kRound][kFewTrajectories + 1];
   __shared__ float knots[kRound][kQuantiles];
   __shared__ float of_step[kRound], free[kRound];
-  __shared__ float ends[2][kSegments][kFewTrajectories];
-  __shared__ float factors[2][kSegments];
+  __shared__ float ends[kSegments][kFewTrajectories];
+  __shared__ float factors[kSegments];
   const float x = scored.seen(thread);
   const std::int64_t at = scored.quantile(thread);
   const std::int32_t forecast = (s.context - 1 - s.patch) * a.patch;  // the cell of the first step
   float last = 0;                                                     // rho
   float before = 0;                                                   // z before the round
-  int side = 0;
-  for (std::int32_t round = 0; round < s.horizon; round += kRound, side ^= 1) {
+  for (std::int32_t round = 0; round < s.horizon; round += kRound) {
     const std::int32_t steps = min(kRound, s.horizon - round);
     // Each of those that do not join has some levels of a step.
     constexpr int kOthers = kScoreThreads - kJoinThreads;
@@ -177,10 +195,7 @@ __global__ void __launch_bounds__(kScoreThreads)
     }
     __syncthreads();
     if (joins) {
-      if (round == 0) {
-        last = join_lane(own_rho + a.patch, scored.tokens(), a.patch, own_rho);
-        meet_joining();
-      }
+      if (round == 0) last = join_lane(own_rho + a.patch, scored.tokens(), a.patch, own_rho);
       if (thread < kRound) {
         const std::int32_t step = round + thread;
         const bool joined = step > 0 && step < s.horizon;
@@ -213,24 +228,16 @@ __global__ void __launch_bounds__(kScoreThreads)
     float own[kSegment], factor[kSegment];
     if (chains) {
 #pragma unroll
-      for (int i = 0; i < kSegment; ++i) {
-        const float r = of_step[first + i];
-        own[i] = first + i < steps ? z[first + i][k] : 0;
-        own[i] *= free[first + i];
-        if (i > 0) own[i] = __fmaf_rn(r, own[i - 1], own[i]);
-        factor[i] = i > 0 ? factor[i - 1] * r : r;
-      }
-      ends[side][segment][k] = own[kSegment - 1];
-      if (k == 0) factors[side][segment] = factor[kSegment - 1];
+      for (int i = 0; i < kSegment; ++i) own[i] = first + i < steps ? z[first + i][k] : 0;
+      chain_segment(
+          own, factor, [&](int i) { return of_step[first + i]; },
+          [&](int i) { return free[first + i]; });
+      ends[segment][k] = own[kSegment - 1];
+      if (k == 0) factors[segment] = factor[kSegment - 1];
     }
     __syncthreads();
     if (chains) {
-      float from = 0;  // z before the segment
-#pragma unroll 4
-      for (int i = 0; i < kSegments; ++i) {
-        if (i == segment) from = before;
-        before = __fmaf_rn(factors[side][i], before, ends[side][i][k]);
-      }
+      const float from = through_segments(before, factors, ends, segment, k);
 #pragma unroll
       for (int i = 0; i < kSegment; ++i) z[first + i][k] = __fmaf_rn(factor[i], from, own[i]);
     }

@@ -38,16 +38,15 @@ constexpr int kManyStepWarps = 4;
 /// finite value of its level in the patch. Then what is wanted of the steps, a warp for each
 /// number: they go to where they are wanted by neighbouring threads, from shared memory where there
 /// is `room`, for that may be the host. Every thread has little to do: code that runs once comes
-/// slowly. All kernels behind it may look up the call before they wait: it waits before it lets the
-/// next begin, unless that is `early`, for which calls must be known.
+/// slowly. It waits before it lets the next begin, so all kernels behind it may look up the call
+/// before they wait.
 template <bool Form>
 __global__ void __launch_bounds__(32 * kStepWarps)
-    form_steps(const LiveCall* call, bool known, bool early, DeviceArrays a, const float* raw,
-               float* y, KnotOutputs to, bool room) {
+    form_steps(const LiveCall* call, bool known, DeviceArrays a, const float* raw, float* y,
+               KnotOutputs to, bool room) {
   extern __shared__ float collected[];  // [32][stride]
   __shared__ float unsorted[kQuantiles][32];
   __shared__ double sorted[32][kQuantiles];
-  if (early) let_next_begin();
   begin_lookups(known);
   const auto row = static_cast<std::int32_t>(blockIdx.x);
   if (row >= call->rows) return end_lookups(known);
@@ -205,11 +204,10 @@ void launch_steps(const Call& call, const SeriesArrays& a, const float* raw, flo
   constexpr std::size_t kMost = 32 << 10;  // that needs no leave
   const std::size_t bytes = 32 * static_cast<std::size_t>(exact_stride(to)) * sizeof(float);
   const bool room = to.exact != nullptr && bytes <= kMost;
-  const bool few = call.rows <= 2 * s.processors;
-  const int warps = few ? kStepWarps : kManyStepWarps;
+  const int warps = call.rows <= 2 * s.processors ? kStepWarps : kManyStepWarps;
   launch(form_steps<Form>, dim3(static_cast<unsigned>(call.rows)),
          dim3(32 * static_cast<unsigned>(warps)), room ? bytes : 0, s, call.live, s.calls_known(),
-         few && s.calls_known(), DeviceArrays(a), raw, y, to, room);
+         DeviceArrays(a), raw, y, to, room);
 }
 
 }  // namespace
