@@ -19,13 +19,17 @@ constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
 constexpr int kSide = 8;  // threads of a mixture
 constexpr int kMixtures = kThreads / kSide;
-constexpr std::int64_t kManyBlocks = 2048;  // that keep the device busy
+/// Threads of a block whose trajectories have a mixture in common: half of its groups find no
+/// anchor, so that fewer blocks find them.
+constexpr int kSharedThreads = 256;
+constexpr int kSharedMixtures = kSharedThreads / kSide;
+constexpr std::int64_t kManyThreads = 2048 * kThreads;  // that keep the device busy
 
-/// The terms of what the threads of a block have ready, and what they are made with: in shared
-/// memory, so that more threads have room in registers.
-template <int kOwn>
+/// The terms of `kCount` threads of a block, and what they are made with: in shared memory, so that
+/// more threads have room in registers.
+template <int kOwn, int kCount>
 struct Memory {
-  float terms[kOwn > 0 ? kOwn : 1][drawn::kTerms][kThreads];
+  float terms[kOwn > 0 ? kOwn : 1][drawn::kTerms][kCount];
   float weights[drawn::kWeights];
 
   __device__ void begin() {
@@ -36,16 +40,23 @@ struct Memory {
 };
 
 /// So many thread blocks of a processor have room for their terms, and are to have registers.
-template <int kOwn>
-constexpr int kBlocks = kOwn > 3 ? 4 : 6;
+template <int kOwn, int kCount = kThreads>
+constexpr int kBlocks = (kOwn > 3 ? 4 : 6) * kThreads / kCount;
 
-/// Neighbouring lanes of a warp; all groups of a warp do everything at the same time.
-template <int kOwn>
+/// Neighbouring lanes of a warp; all groups of a warp do everything at the same time. Of a block
+/// of `kBlock` threads; with `kAlike` all its groups have the same mixture, and those of a warp
+/// keep its terms once, unless each makes them again and again.
+template <int kOwn, int kBlock = kThreads, bool kAlike = false>
 struct Side {
   static constexpr int kThreads = kSide;
-  Memory<kOwn>* memory;
+  static constexpr bool kOnce = kAlike && kOwn > 0;
+  using Terms = Memory<kOwn, kOnce ? kBlock / 32 * kSide : kBlock>;
+  Terms* memory;
 
-  __device__ float& term(int i, int k) const { return memory->terms[i][k][threadIdx.x]; }
+  __device__ float& term(int i, int k) const {
+    const auto at = static_cast<int>(threadIdx.x);
+    return memory->terms[i][k][kOnce ? at / 32 * kSide + thread() : at];
+  }
   [[nodiscard]] __device__ const float* weights() const { return memory->weights; }
   static __device__ int thread() { return static_cast<int>(threadIdx.x) % kSide; }
   static __device__ float sum(float v) { return sum_of_lanes<kSide>(v); }
@@ -68,7 +79,7 @@ void with_own(std::int32_t components, const Run& run) {
 template <int kOwn>
 __global__ void __launch_bounds__(kThreads)
     score_steps(const LiveBatch* live, PatchShape shape, Forecasts f, double* scores) {
-  __shared__ Memory<kOwn> memory;
+  __shared__ typename Side<kOwn>::Terms memory;
   memory.begin();
   begin_kernel();
   const std::int32_t patch = shape.patch;
@@ -160,7 +171,7 @@ __global__ void __launch_bounds__(kThreads)
 template <int kOwn>
 __global__ void __launch_bounds__(kThreads, kBlocks<kOwn>)
     draws(const LiveBatch* live, PatchShape shape, Mixtures m, float* y) {
-  __shared__ Memory<kOwn> memory;
+  __shared__ typename Side<kOwn>::Terms memory;
   memory.begin();
   begin_kernel();
   const std::int64_t cells = std::int64_t{live->lanes} * shape.steps;
@@ -180,19 +191,21 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kOwn>)
 /// so that a search which begins there mostly ends at once.
 class Anchors {
  public:
-  /// By all threads of a block, whose groups find one each.
+  /// By all threads of a block, of whose groups the first find one each.
   template <typename Of>
   __device__ void find(const Of& mixture) {
     const int group = static_cast<int>(threadIdx.x) / kSide;
-    values_[group] = mixture.at_score(kFirst + kApart * static_cast<float>(group));
+    if (group < kAnchors) {
+      values_[group] = mixture.at_score(kFirst + kApart * static_cast<float>(group));
+    }
     __syncthreads();
   }
   /// About where the quantile of Phi(z) is.
   template <typename Of>
   [[nodiscard]] __device__ float guess(const Of& mixture, float z) const {
     const float place = (z - kFirst) * (1 / kApart);
-    if (!(place >= 0 && place <= kMixtures - 1)) return mixture.guess(z);
-    const int i = min(max(static_cast<int>(place), 1), kMixtures - 3);
+    if (!(place >= 0 && place <= kAnchors - 1)) return mixture.guess(z);
+    const int i = min(max(static_cast<int>(place), 1), kAnchors - 3);
     const float t = place - static_cast<float>(i);
     // Lagrange's polynomial through the neighbours at -1, 0, 1 and 2.
     const float outer = t * (t - 1) * (1.0F / 6), inner = (t + 1) * (t - 2) * 0.5F;
@@ -201,17 +214,19 @@ class Anchors {
   }
 
  private:
+  static constexpr int kAnchors = 16;
   static constexpr float kFirst = -3, kApart = 0.4F;
-  float values_[kMixtures];
+  float values_[kAnchors];
 };
 
 /// The same where trajectories have a context in common: a thread block for a step of a lane of
 /// `shared` and some of its trajectories.
 template <int kOwn>
-__global__ void __launch_bounds__(kThreads, kBlocks<kOwn>)
+__global__ void __launch_bounds__(kSharedThreads, kBlocks<kOwn, kSharedThreads>)
     shared_draws(const LiveBatch* live, const LiveBatch* shared, PatchShape shape, Mixtures m,
                  float* y) {
-  __shared__ Memory<kOwn> memory;
+  using Own = Side<kOwn, kSharedThreads, true>;
+  __shared__ typename Own::Terms memory;
   __shared__ Anchors anchors;
   memory.begin();
   begin_kernel();
@@ -224,22 +239,22 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kOwn>)
   const float scale = m.scale[at];
   const std::int32_t i = block_of_lane(*shared, from);
   const Block& b = live->blocks[i];
-  const auto first = static_cast<std::int32_t>(blockIdx.y) * kMixtures;
+  const auto first = static_cast<std::int32_t>(blockIdx.y) * kSharedMixtures;
   if (first >= b.trajectories) return;
-  const drawn::Mixture<Side<kOwn>, kOwn> mixture({&memory}, m.params + cell * 4 * shape.components,
-                                                 shape.components);
+  const drawn::Mixture<Own, kOwn> mixture({&memory}, m.params + cell * 4 * shape.components,
+                                          shape.components);
   anchors.find(mixture);
   float* const own =
       y + (std::int64_t{b.lane} + from - shared->blocks[i].lane) * shape.patch + step;
   const std::int64_t each = std::int64_t{b.variates} * shape.patch;  // to the next trajectory
   const auto group = static_cast<std::int32_t>(threadIdx.x) / kSide;
-  const auto stride = static_cast<std::int32_t>(gridDim.y) * kMixtures;
+  const auto stride = static_cast<std::int32_t>(gridDim.y) * kSharedMixtures;
   for (std::int32_t n = first; n < b.trajectories; n += stride) {
     const bool wanted = n + group < b.trajectories;
     float* const to = own + (wanted ? n + group : 0) * each;
     const float z = wanted ? *to : 0;
     const float value = mixture.at_score(z, anchors.guess(mixture, z));
-    if (wanted && Side<kOwn>::thread() == 0) *to = paths::tame(value * scale + loc);
+    if (wanted && Own::thread() == 0) *to = paths::tame(value * scale + loc);
   }
 }
 
@@ -271,12 +286,13 @@ void draw_paths(const Batch& batch, const Batch* shared, const Batch& source,
   }
   // Parts of the trajectories where steps alone are too few.
   const std::int64_t cells = std::max<std::int64_t>(std::int64_t{shared->lanes} * shape.steps, 1);
-  const std::int64_t most = ceil_div(batch.lanes, std::int64_t{shared->lanes} * kMixtures);
-  const std::int64_t parts = std::clamp<std::int64_t>(kManyBlocks / cells, 1, most);
+  const std::int64_t most = ceil_div(batch.lanes, std::int64_t{shared->lanes} * kSharedMixtures);
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(kManyThreads / kSharedThreads / cells, 1, most);
   const dim3 grid(static_cast<unsigned>(cells), static_cast<unsigned>(parts));
   with_own(shape.components, [&](auto own) {
-    launch(shared_draws<decltype(own)::value>, grid, dim3(kThreads), 0, s, batch.live, shared->live,
-           shape, m, y);
+    launch(shared_draws<decltype(own)::value>, grid, dim3(kSharedThreads), 0, s, batch.live,
+           shared->live, shape, m, y);
   });
 }
 
