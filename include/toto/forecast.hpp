@@ -52,24 +52,6 @@ enum class QuantilesFrom {
   samples,    ///< from trajectories throughout
 };
 
-enum class Paths {
-  independent,  ///< every step of a patch is drawn by itself, as the official code does
-  coherent,     ///< steps are drawn together, as one-patch-ahead forecasts of the context show
-                ///< that they go: those of a patch, with Toto 2.0 of the horizon. Steps of the
-                ///< first patch, of Toto 2.0 all, keep their distribution (docs/statistics.md).
-                ///< Error (2) unsupported_paths where the model cannot
-};
-
-/// What a model that knows nine quantiles of a step (Toto 2.0: 0.1 to 0.9) gives beyond them: as
-/// quantiles, mean, standard deviation and trajectories (docs/statistics.md).
-enum class Tails {
-  clamp,        ///< the outermost quantile, as the official code
-  exponential,  ///< an exponential tail through the two outermost quantiles, as in GluonTS: an
-                ///< assumption, not something that the model says
-  normal,       ///< of the normal distribution through the median and the outermost quantile:
-                ///< an assumption too
-};
-
 enum class Align {
   pad,   ///< left-pad the context with zeros to whole patches, as the reference does
   trim,  ///< drop the oldest steps instead, so that no padded value enters the network
@@ -166,8 +148,8 @@ struct ForecastOptions {
   std::optional<std::uint64_t> seed = {};  ///< empty: that of the forecaster
   Decode decode = Decode::cached;
   QuantilesFrom quantiles_from = QuantilesFrom::automatic;
-  Paths paths = Paths::independent;
-  Tails tails = Tails::clamp;  ///< of Toto 2.0; Toto 1.0 knows its tails and takes no notice
+  Paths paths = Paths::automatic;
+  Tails tails = Tails::automatic;  ///< of Toto 2.0; Toto 1.0 knows its tails and takes no notice
   Align align = Align::pad;
   BlockDecoding decoding;
   /// A context whose last steps have no observed value (in any variate that is forecast) ends with
@@ -194,8 +176,12 @@ struct ForecastOptions {
 };
 
 /// Takes away what the official implementation does not do: no input scale, no forecast across
-/// missing values or of gaps, no guards, no views. The bits are then those of the model alone.
+/// missing values or of gaps, no guards, no views, and of what is automatic independent paths and
+/// clamped tails. The bits are then those of the model alone.
 void as_reference(ForecastOptions& options);
+
+/// The same options with nothing automatic left: as a forecast of that model takes them.
+void complete(ForecastOptions& options, const ModelInfo& info);
 
 struct ForecasterOptions {
   std::uint64_t memory_limit = 0;  ///< bytes of working memory, weights excluded; 0: no limit.

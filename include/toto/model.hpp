@@ -17,6 +17,34 @@
 #pragma GCC visibility push(default)
 namespace toto {
 
+enum class Paths {
+  independent,  ///< every step of a patch is drawn by itself, as the official code does
+  coherent,     ///< steps are drawn together, as one-patch-ahead forecasts of the context show
+                ///< that they go: those of a patch, with Toto 2.0 of the horizon. Steps of the
+                ///< first patch, of Toto 2.0 all, keep their distribution (docs/statistics.md).
+                ///< Error (2) unsupported_paths where the model cannot
+  automatic,    ///< what the model names (ModelInfo::defaults)
+};
+
+/// What a model that knows nine quantiles of a step (Toto 2.0: 0.1 to 0.9) gives beyond them: as
+/// quantiles, mean, standard deviation and trajectories (docs/statistics.md).
+enum class Tails {
+  clamp,        ///< the outermost quantile, as the official code
+  exponential,  ///< an exponential tail through the two outermost quantiles, as in GluonTS: an
+                ///< assumption, not something that the model says
+  normal,       ///< of the normal distribution through the median and the outermost quantile:
+                ///< an assumption too
+  automatic,    ///< what the model names (ModelInfo::defaults)
+};
+
+/// What a model is forecast with where options leave it open: generation_config.json beside its
+/// weights names it, or it is what the official code does.
+struct ModelDefaults {
+  Paths paths = Paths::independent;
+  Tails tails = Tails::clamp;
+  bool operator==(const ModelDefaults&) const = default;
+};
+
 /// What a checkpoint is: read without loading the weights.
 struct ModelInfo {
   std::string name;    ///< what the user asked for: a Hub id, a path, "toto-nano" or "toto-nano-2"
@@ -54,6 +82,7 @@ struct ModelInfo {
     return variate_labels || (covariate_lead == 0 && !denies_covariates);
   }
 
+  ModelDefaults defaults;
   std::uint64_t parameters = 0;
   std::uint64_t file_bytes = 0;  ///< of model.safetensors; 0 for weights synthesised in memory
   std::vector<std::pair<std::string, std::uint64_t>> stored_types;  ///< e.g. {"F32", 132 tensors}

@@ -169,6 +169,8 @@ std::vector<PresetLine> describe_presets();
 std::string_view word(Mode mode);
 std::string_view word(ContextCache cache);
 std::string_view word(Device device);
+std::string_view word(Paths paths);
+std::string_view word(Tails tails);
 std::string_view word(Precision precision);
 std::string_view word(CachePolicy policy);
 std::string_view word(Preset preset);

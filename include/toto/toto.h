@@ -187,7 +187,14 @@ enum toto_quantiles_from {
 enum toto_tails {
   TOTO_TAILS_CLAMP = 0,        ///< these two, as the official code
   TOTO_TAILS_EXPONENTIAL = 1,  ///< exponential tails through the outermost two: an assumption
-  TOTO_TAILS_NORMAL = 2        ///< normal tails through the median and the outermost: another
+  TOTO_TAILS_NORMAL = 2,       ///< normal tails through the median and the outermost: another
+  TOTO_TAILS_AUTO = 3          ///< what the model names, else clamp
+};
+/// How the steps of a trajectory are drawn.
+enum toto_paths {
+  TOTO_PATHS_AUTO = 0,         ///< as the model names, else independent
+  TOTO_PATHS_INDEPENDENT = 1,  ///< each by itself, as the official code
+  TOTO_PATHS_COHERENT = 2      ///< together, as the model's forecasts of the context show
 };
 enum toto_align {
   TOTO_ALIGN_PAD = 0,  ///< the context is padded to whole patches, as in the reference
@@ -209,11 +216,15 @@ typedef struct toto_forecast_options {
   int32_t keep_parameters;    ///< 1: toto_forecast_parameters
   toto_progress_fn progress;  ///< may be NULL; also the way to cancel
   void* user;                 ///< handed to `progress`
-  int32_t tails;              ///< TOTO_TAILS_*
+  int32_t tails;              ///< TOTO_TAILS_*; ..._INIT: TOTO_TAILS_AUTO
   const char* views;          ///< "flip,log,season" (docs/cli.md), averaged; NULL: none
+  int32_t paths;              ///< TOTO_PATHS_*
 } toto_forecast_options;
-#define TOTO_FORECAST_OPTIONS_INIT \
-  { sizeof(toto_forecast_options), 64, 256, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL }
+#define TOTO_FORECAST_OPTIONS_INIT                                                    \
+  {                                                                                   \
+    sizeof(toto_forecast_options), 64, 256, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, \
+        TOTO_TAILS_AUTO, NULL, TOTO_PATHS_AUTO                                        \
+  }
 
 // ---- Forecasts ----
 

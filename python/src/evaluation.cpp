@@ -116,6 +116,7 @@ nb::dict backtest_of(ModelHandle& handle, const nb::list& symbols,
     run.mode = word(loaded->settings.mode.value);
     run.precision = word(loaded->settings.precision.value);
     run.decode = "cached";
+    run.defaults = info.defaults;
     backtest::write_forecasts(into(forecasts), result, o);
     backtest::write_metrics(into(metrics_table), metrics);
     backtest::write_summary(into(summary), result, metrics, trades, o, run);

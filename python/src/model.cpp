@@ -21,6 +21,7 @@
 #include "options.h"
 #include "result.h"
 #include "toto/service.hpp"
+#include "toto/settings.hpp"
 #include "watched.h"
 
 namespace nb = nanobind;
@@ -146,6 +147,8 @@ nb::dict info_of(ModelHandle& handle) {
   out["head"] = info.head;
   out["components"] = info.components;
   out["variate_labels"] = info.variate_labels;
+  out["default_paths"] = word(info.defaults.paths);
+  out["default_tails"] = word(info.defaults.tails);
   out["parameters"] = info.parameters;
   out["file_bytes"] = info.file_bytes;
   out["stored_types"] = info.stored_types;

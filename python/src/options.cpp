@@ -74,9 +74,11 @@ void bind_options(nb::module_& module) {
                 quantiles_from,
                 {{"auto", QuantilesFrom::automatic}, {"samples", QuantilesFrom::samples}},
                 "quantiles_from");
-            f.paths = choice<Paths>(
-                paths, {{"independent", Paths::independent}, {"coherent", Paths::coherent}},
-                "paths");
+            f.paths = choice<Paths>(paths,
+                                    {{"auto", Paths::automatic},
+                                     {"independent", Paths::independent},
+                                     {"coherent", Paths::coherent}},
+                                    "paths");
             f.align = choice<Align>(align, {{"pad", Align::pad}, {"trim", Align::trim}}, "align");
             own.missing = choice<data::Missing>(missing,
                                                 {{"ffill", data::Missing::ffill},
@@ -102,7 +104,8 @@ void bind_options(nb::module_& module) {
             if (maximum) f.guards.max = *maximum;
             f.guards.integer = integer;
             f.tails = choice<Tails>(tails,
-                                    {{"clamp", Tails::clamp},
+                                    {{"auto", Tails::automatic},
+                                     {"clamp", Tails::clamp},
                                      {"exponential", Tails::exponential},
                                      {"normal", Tails::normal}},
                                     "tails");
@@ -118,12 +121,12 @@ void bind_options(nb::module_& module) {
           },
           "horizon"_a, "quantiles"_a, nb::kw_only(), "num_samples"_a = 256, "samples"_a = false,
           "parameters"_a = false, "mean_only"_a = false, "seed"_a = nb::none(),
-          "decode"_a = "cached", "quantiles_from"_a = "auto", "paths"_a = "independent",
-          "align"_a = "pad", "missing"_a = "ffill", "context"_a = 4096, "decode_block_size"_a = 0,
+          "decode"_a = "cached", "quantiles_from"_a = "auto", "paths"_a = "auto", "align"_a = "pad",
+          "missing"_a = "ffill", "context"_a = 4096, "decode_block_size"_a = 0,
           "has_missing_values"_a = true, "scaler_fallback_min_obs"_a = 0,
           "quantile_real_cap_k"_a = 0.0, "across_missing"_a = true, "input_scale"_a = 0.0,
           "clamp"_a = 4.0, "minimum"_a = nb::none(), "maximum"_a = nb::none(), "integer"_a = false,
-          "as_reference"_a = false, "covariates_by"_a = "auto", "tails"_a = "clamp",
+          "as_reference"_a = false, "covariates_by"_a = "auto", "tails"_a = "auto",
           "value_offset"_a = true, "views"_a = "", "season"_a = 0)
       .def_prop_ro("horizon", [](const Options& own) { return own.forecast.horizon; });
 }

@@ -155,6 +155,22 @@ def test_covariates_are_known_ahead(toto1, toto2, wave):
             model.forecast(values, 24, covariates=known[:, :-1])
 
 
+def test_a_model_names_what_is_left_open(nano, toto2, wave):
+    asked = {"samples": True, "num_samples": 16}
+    for model, paths, tails in ((nano, "coherent", "normal"), (toto2, "independent", "clamp")):
+        assert (model.info.default_paths, model.info.default_tails) == (paths, tails)
+        found = model.forecast(wave, 40, [0.02, 0.5], **asked)
+        same = model.forecast(wave, 40, [0.02, 0.5], paths=paths, tails=tails, **asked)
+        assert (found.samples == same.samples).all() and (found.quantiles == same.quantiles).all()
+    official, same = (
+        nano.forecast(wave, 40, as_reference=True, **more, **asked).samples
+        for more in ({}, {"paths": "independent", "tails": "clamp"})
+    )
+    assert (official == same).all()
+    with pytest.raises(toto_cpp.UsageError, match="invalid_choice"):
+        nano.forecast(wave, 8, paths="joint")
+
+
 def test_tails(toto2, wave):
     """Exponential: beyond 0.1 and 0.9 the probability halves with each step between the two outermost quantiles.
     Normal: as of a normal distribution through the median and the outermost."""

@@ -45,6 +45,8 @@ class ModelInfo:
     head: str
     components: int
     variate_labels: bool
+    default_paths: Literal["independent", "coherent"]  #: what ``paths="auto"`` is
+    default_tails: Literal["clamp", "exponential", "normal"]  #: what ``tails="auto"`` is
     parameters: int
     file_bytes: int
     stored_types: list[tuple[str, int]]
@@ -135,9 +137,9 @@ class Model:
         ``num_samples``: trajectories (256) for the steps that are not exact; ``samples=True`` keeps them.
         ``parameters=True`` keeps the mixture. ``mean_only``: one trajectory of means, nothing is drawn.
         ``seed``: None is TOTO_SEED, else 0. ``decode``: "cached" (default) or "uncached". ``quantiles_from``: "auto" or
-        "samples". ``paths``: "independent", or "coherent": the steps are drawn together.
-        ``tails``: what Toto 2.0 gives beyond its quantiles 0.1 and 0.9: "clamp", these two, or "exponential" or
-        "normal", which are assumptions. ``align``: "pad" or "trim". ``missing``: what stands for NaN: "ffill", "linear", "zero", "seasonal" (long gaps as ``season`` steps before
+        "samples". ``paths``: "independent", or "coherent": the steps are drawn together; "auto": as the model names
+        (``info.default_paths``). ``tails``: what Toto 2.0 gives beyond its quantiles 0.1 and 0.9: "clamp", these two, or
+        "exponential" or "normal", which are assumptions; "auto" likewise. ``align``: "pad" or "trim". ``missing``: what stands for NaN: "ffill", "linear", "zero", "seasonal" (long gaps as ``season`` steps before
         and after), "model" (gaps of 4 steps or more as the model forecasts them) or "error". ``views``: "flip,log,season,context/2":
         other looks that are forecast as well, one pass each, and averaged in quantiles (no samples, no parameters). ``context``:
         the last so many steps (4096) are looked at, up to the last that is there. ``decode_block_size``,

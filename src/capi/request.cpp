@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,7 +57,11 @@ Enum choice(std::int32_t given, Enum last, std::string_view where) {
 static_assert(static_cast<int>(Decode::uncached) == TOTO_DECODE_UNCACHED);
 static_assert(static_cast<int>(QuantilesFrom::samples) == TOTO_QUANTILES_FROM_SAMPLES);
 static_assert(static_cast<int>(Tails::normal) == TOTO_TAILS_NORMAL);
+static_assert(static_cast<int>(Tails::automatic) == TOTO_TAILS_AUTO);
 static_assert(static_cast<int>(Align::trim) == TOTO_ALIGN_TRIM);
+
+/// By TOTO_PATHS_*.
+constexpr std::array<Paths, 3> kPathsOf = {Paths::automatic, Paths::independent, Paths::coherent};
 
 toto_forecast_options read(const toto_forecast_options* options) {
   if (options == nullptr) return TOTO_FORECAST_OPTIONS_INIT;
@@ -87,7 +92,9 @@ ForecastOptions options_of(const toto_forecast_options* options) {
   own.decode = choice(given.decode, Decode::uncached, "options.decode");
   own.quantiles_from =
       choice(given.quantiles_from, QuantilesFrom::samples, "options.quantiles_from");
-  own.tails = choice(given.tails, Tails::normal, "options.tails");
+  own.tails = choice(given.tails, Tails::automatic, "options.tails");
+  own.paths = kPathsOf.at(
+      static_cast<std::size_t>(choice(given.paths, TOTO_PATHS_COHERENT, "options.paths")));
   if (given.views != nullptr) own.views = parse_views(given.views);
   own.align = choice(given.align, Align::trim, "options.align");
   own.keep_samples = given.keep_samples != 0;

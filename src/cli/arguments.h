@@ -86,4 +86,13 @@ Flag add_choice(const Command& command, const std::string& flag, T& value,
       .type_name("WORD");
 }
 
+/// The words of src/settings/words.h as choices.
+template <typename Words>
+auto choices_of(const Words& words) {
+  std::vector<std::pair<std::string_view, decltype(words[0].value)>> choices;
+  choices.reserve(words.size());
+  for (const auto& [text, value] : words) choices.emplace_back(text, value);
+  return choices;
+}
+
 }  // namespace toto::cli

@@ -124,7 +124,8 @@ backtest::RunDescription describe_run(const ModelInfo& info, const Forecaster& f
           std::string(word(how.precision)),
           std::string(word(how.mode)),
           decode == Decode::cached ? "cached" : "uncached",
-          info.architecture};
+          info.architecture,
+          info.defaults};
 }
 
 }  // namespace toto::cli

@@ -24,7 +24,7 @@
 #include "core/json.h"
 #include "core/trace.h"
 #include "data/file_name.h"
-#include "settings/words.h"
+#include "toto/settings.hpp"
 #include "toto/tools/backtest.hpp"
 #include "toto/tools/output.hpp"
 
@@ -238,9 +238,8 @@ data::RunInfo describe_run(const ModelInfo& info, const LoadReport& how, const S
       options.paths == Paths::coherent ? "coherent" : "",
       names,
       settings.kv_cache.origin.source == Source::built_in ? "" : std::string(word(how.kv_cache)),
-      options.tails != Tails::clamp && info.head == "quantiles"
-          ? std::string(word_of(kTails, options.tails))
-          : ""};
+      options.tails != Tails::clamp && info.head == "quantiles" ? std::string(word(options.tails))
+                                                                : ""};
 }
 
 ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
@@ -261,6 +260,10 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
 
   const ModelInfo info = inspect_model(request.query);
   for (const std::string& warning : info.warnings) warn(warning);
+  // What nobody has asked for is drawn where the model knows it alone.
+  const bool known_alone =
+      request.forecast.tails == Tails::automatic || request.forecast.tails == Tails::clamp;
+  complete(request.forecast, info);
   data::Dataset data = read_inputs(request, info);
   for (const std::string& warning : data.warnings) warn(warning);
   for (const data::SeriesError& failed : data.errors) report(failed.error);
@@ -276,7 +279,6 @@ ExitStatus run_forecast(ForecastRequest& request, const Session& session) {
     if (asked.empty() && request.own_levels) asked = bands_of(request.forecast.levels);
     return asked.empty() ? std::move(otherwise) : asked;
   };
-  const bool known_alone = request.forecast.tails == Tails::clamp;
   const std::vector<BandLevels> drawn =
       bands(known_alone ? plot::default_bands(info) : plot::default_bands());
   std::vector<BandLevels> needed;

@@ -106,11 +106,11 @@ void add_numeric_options(const Command& command, ForecastRequest& request) {
       "trajectories throughout");
   from.group(group);
   const Flag paths =
-      add_choice<Paths>(command, "--paths", forecast.paths,
-                        {{"independent", Paths::independent}, {"coherent", Paths::coherent}},
+      add_choice<Paths>(command, "--paths", forecast.paths, choices_of(kPaths),
                         "How the steps of a patch are drawn, with Toto 2.0 those of the whole "
-                        "horizon: each by itself, as the official code does (independent, "
-                        "default), or together (coherent)");
+                        "horizon: each by itself, as the official code does (independent), "
+                        "together (coherent), or as the model names, else independent (auto, "
+                        "default)");
   paths.group(group);
   add_seed_option(command, request.settings, group);
   const Flag views = add_views_option(command, forecast.views);
@@ -254,14 +254,12 @@ void check_suffix(const std::string& path, std::string_view flag, std::string_vi
 }  // namespace
 
 void add_tails_option(const Command& command, Tails& tails) {
-  std::vector<std::pair<std::string_view, Tails>> choices;
-  choices.reserve(kTails.size());
-  for (const auto& [text, value] : kTails) choices.emplace_back(text, value);
-  add_choice<Tails>(command, "--tails", tails, choices,
+  add_choice<Tails>(command, "--tails", tails, choices_of(kTails),
                     "Levels beyond 0.1 and 0.9, of which the model says nothing: the quantiles of "
-                    "these two (clamp, default), tails of a normal distribution through the "
-                    "median and the outermost (normal), or exponential tails through the outermost "
-                    "two (exponential). The last two are assumptions")
+                    "these two (clamp), tails of a normal distribution through the median and the "
+                    "outermost (normal), exponential tails through the outermost two "
+                    "(exponential), or what the model names, else clamp (auto, default). Tails are "
+                    "assumptions")
       .group("Toto 2.0");
 }
 

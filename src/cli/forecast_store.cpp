@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/sha256.h"
-#include "settings/words.h"
+#include "toto/settings.hpp"
 
 namespace toto::cli {
 namespace {
@@ -92,7 +92,7 @@ std::string describe(const LoadReport& model, const ForecastOptions& o) {
       o.decoding.scaler_fallback_min_obs);
   text += fmt::format("{}|{}|{}|{}|{}|{}|{}|", o.decoding.quantile_real_cap_k, o.across_missing,
                       o.input_scale, o.guards.clamp, o.guards.min, o.guards.max, o.guards.integer);
-  if (o.tails != Tails::clamp) text += fmt::format("{} tails|", word_of(kTails, o.tails));
+  if (o.tails != Tails::clamp) text += fmt::format("{} tails|", word(o.tails));
   if (o.gaps_by_model) text += "gaps by model|";
   if (o.views.any()) text += fmt::format("views {}|", to_text(o.views));
   for (const double level : o.levels) text += fmt::format("{},", level);

@@ -12,6 +12,7 @@
 #include "cli/json_text.h"
 #include "cli/progress.h"
 #include "core/input_file.h"
+#include "toto/settings.hpp"
 
 namespace toto::cli {
 namespace {
@@ -51,6 +52,7 @@ ordered_json to_json(const ModelInfo& info, const Hashes& hashes) {
       {"head", info.head},
       {"components", info.components},
       {"variate_labels", info.variate_labels},
+      {"defaults", {{"paths", word(info.defaults.paths)}, {"tails", word(info.defaults.tails)}}},
       {"stored_types", types},
       {"file_bytes", info.file_bytes},
       {"memory_bytes", info.parameters * sizeof(float)},
@@ -75,19 +77,23 @@ std::string to_text(const ModelInfo& info, const Hashes& hashes) {
                                ? fmt::format("{} quantiles", info.components)
                                : fmt::format("{}, {} component{}", info.head, info.components,
                                              info.components == 1 ? "" : "s");
+  const std::string tails = info.head == "quantiles"
+                                ? fmt::format(" --tails {}", word(info.defaults.tails))
+                                : std::string();
   std::string text = fmt::format(
       "model         {}{}\n"
       "folder        {}\n"
       "architecture  {}: {} layers ({}), width {}, {} heads, MLP {}{}\n"
       "patch         {} steps, {} scaler\n"
       "head          {}\n"
+      "defaults      --paths {}{}\n"
       "parameters    {}\n"
       "memory        {:.1f} MB in float32\n"
       "file          {:.1f} MB, {}\n",
       info.name, info.synthetic ? " (SYNTHETIC weights: its forecasts mean nothing)" : "",
       info.folder, info.architecture, info.num_layers, space, info.embed_dim, info.num_heads,
       info.mlp_hidden_dim, info.variate_labels ? ", variate labels" : "", info.patch_size,
-      info.scaler, head, info.parameters,
+      info.scaler, head, word(info.defaults.paths), tails, info.parameters,
       static_cast<double>(info.parameters) * sizeof(float) / kMegabyte,
       static_cast<double>(info.file_bytes) / kMegabyte, types);
   for (const auto& [name, hash] : hashes) {

@@ -25,8 +25,8 @@ std::size_t array_size(std::size_t variates, const ForecastOptions& options) {
   return variates * statistic_rows(options) * options.horizon;
 }
 
-ForecastWriter::ForecastWriter(const Network& net)
-    : net_(net), components_(static_cast<std::size_t>(net.components())) {}
+ForecastWriter::ForecastWriter(const Network& net, const ModelDefaults& defaults)
+    : net_(net), defaults_(defaults), components_(static_cast<std::size_t>(net.components())) {}
 
 bool ForecastWriter::exact_on_host() const {
   return net_.components() > net_.backend().statistics_limits().components;
@@ -41,7 +41,9 @@ Generation ForecastWriter::generation_of(const ForecastOptions& options) const {
   Generation g;
   g.mean = options.mean_only;
   g.cached = options.decode == Decode::cached;
-  g.coherent = options.paths == Paths::coherent && !options.mean_only;
+  const bool open = options.paths == Paths::automatic;
+  const bool by_default = defaults_.paths == Paths::coherent && net_.has_paths();
+  g.coherent = (open ? by_default : options.paths == Paths::coherent) && !options.mean_only;
   g.exact = exact(options) && !exact_on_host();
   g.time_device = options.time_device;
   return g;
@@ -118,7 +120,7 @@ SeriesRequest ForecastWriter::request_of(const Series& series,
   r.horizon = options.horizon;
   r.seed = options.seed.value_or(0);  // else the forecaster sets it
   r.decoding = options.decoding;
-  r.tails = options.tails;
+  r.tails = options.tails == Tails::automatic ? defaults_.tails : options.tails;
   r.align = options.align;
   r.samples = options.keep_samples || options.mean_only;
   r.parameters = options.keep_parameters || (exact(options) && exact_on_host());

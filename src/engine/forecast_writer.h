@@ -46,7 +46,7 @@ struct StatisticsTarget {
 
 class ForecastWriter final : public ResultSink {
  public:
-  explicit ForecastWriter(const Network& net);
+  ForecastWriter(const Network& net, const ModelDefaults& defaults);
 
   /// Starts a call, and fills `requests` (seeds, levels, trajectories) for the engine; all of them
   /// must outlive it. The jobs must be alike. `progress`: null or empty for none. `handed_over`, of
@@ -93,6 +93,7 @@ class ForecastWriter final : public ResultSink {
   static void check_finite(const Forecast& f, const StatisticsTarget& from);
 
   const Network& net_;
+  const ModelDefaults defaults_;
   std::size_t components_;
   std::span<const ForecastJob> jobs_;
   const Progress* progress_ = nullptr;

@@ -15,7 +15,7 @@
 #include "engine/autotune.h"
 #include "models/cpu_fallback.h"
 #include "models/model_impl.h"
-#include "settings/words.h"
+#include "toto/settings.hpp"
 
 namespace toto {
 namespace {
@@ -46,7 +46,8 @@ Error no_memory(std::string_view what) {
 
 }  // namespace
 
-Forecaster::Impl::Lane::Lane(Impl& of) : engine(of.net, of.plans, of.work), writer(of.net) {
+Forecaster::Impl::Lane::Lane(Impl& of)
+    : engine(of.net, of.plans, of.work), writer(of.net, of.model.info().defaults) {
   const Mode mode = of.model.impl().mode;
   engine.set_capturing(mode == Mode::reduce_overhead || mode == Mode::max_autotune);
 }
@@ -122,13 +123,12 @@ void Forecaster::Impl::tell_levels(std::span<const double> levels, Tails tails) 
   const auto outside = [&](double level) { return !info.knows(level); };
   if (told_levels || std::none_of(levels.begin(), levels.end(), outside)) return;
   told_levels = true;
-  log_warning(
-      asked.log, Topic::settings, "levels_out_of_range",
-      fmt::format("the model knows quantiles from {} to {}: levels beyond {}", info.lowest_level,
-                  info.highest_level,
-                  tails == Tails::clamp
-                      ? "give these; tails \"normal\" would go on beyond them"
-                      : fmt::format("are of {} tails, an assumption", word_of(kTails, tails))));
+  log_warning(asked.log, Topic::settings, "levels_out_of_range",
+              fmt::format("the model knows quantiles from {} to {}: levels beyond {}",
+                          info.lowest_level, info.highest_level,
+                          tails == Tails::clamp
+                              ? "give these; tails \"normal\" would go on beyond them"
+                              : fmt::format("are of {} tails, an assumption", word(tails))));
 }
 
 void Forecaster::Impl::forecast(const Call& call) {
@@ -137,7 +137,8 @@ void Forecaster::Impl::forecast(const Call& call) {
   for (const ForecastJob& job : call.jobs) {
     if (job.options == told || job.options->mean_only) continue;
     told = job.options;
-    tell_levels(told->levels, told->tails);
+    tell_levels(told->levels,
+                told->tails == Tails::automatic ? model.info().defaults.tails : told->tails);
   }
   double seconds = 0;
   {

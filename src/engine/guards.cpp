@@ -193,6 +193,12 @@ void as_reference(ForecastOptions& options) {
   options.guards = Guards{};
   options.guards.clamp = 0;
   options.views = {};
+  complete(options, ModelInfo{});
+}
+
+void complete(ForecastOptions& options, const ModelInfo& info) {
+  if (options.paths == Paths::automatic) options.paths = info.defaults.paths;
+  if (options.tails == Tails::automatic) options.tails = info.defaults.tails;
 }
 
 void check_adaptation(const ForecastOptions& options) {

@@ -22,6 +22,7 @@ namespace toto {
 
 [[nodiscard]] constexpr KnotTails knot_tails(Tails tails) {
   switch (tails) {
+    case Tails::automatic:  // nobody has chosen
     case Tails::clamp:
       return KnotTails::clamped;
     case Tails::exponential:

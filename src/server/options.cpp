@@ -66,10 +66,16 @@ SharedOptions read_options(const JsonField& options, const Limits& limits, Forec
   if (const auto align = options.find("align")) {
     forecast.align = choice<Align>(*align, {{"pad", Align::pad}, {"trim", Align::trim}});
   }
+  if (const auto paths = options.find("paths")) {
+    forecast.paths = choice<Paths>(*paths, {{"auto", Paths::automatic},
+                                            {"independent", Paths::independent},
+                                            {"coherent", Paths::coherent}});
+  }
   if (const auto tails = options.find("tails")) {
-    forecast.tails = choice<Tails>(
-        *tails,
-        {{"clamp", Tails::clamp}, {"exponential", Tails::exponential}, {"normal", Tails::normal}});
+    forecast.tails = choice<Tails>(*tails, {{"auto", Tails::automatic},
+                                            {"clamp", Tails::clamp},
+                                            {"exponential", Tails::exponential},
+                                            {"normal", Tails::normal}});
   }
   if (const auto views = options.find("views")) forecast.views = parse_views(views->text());
   if (const auto timeout = options.find("timeout_ms")) {

@@ -18,9 +18,9 @@ struct SharedOptions {
 };
 
 /// What read_options reads.
-inline constexpr std::array<std::string_view, 12> kOptionNames = {
-    "seed",   "num_samples", "mean_only", "return_samples", "context",    "quantiles_from",
-    "decode", "align",       "tails",     "views",          "timeout_ms", "priority"};
+inline constexpr std::array<std::string_view, 13> kOptionNames = {
+    "seed",  "num_samples", "mean_only", "return_samples", "context",    "quantiles_from", "decode",
+    "align", "paths",       "tails",     "views",          "timeout_ms", "priority"};
 
 /// Members of an object; "timeout_ms" and "priority" go into `call`. Only the mean is selected.
 SharedOptions read_options(const JsonField& options, const Limits& limits, ForecastCall& call);

@@ -89,6 +89,8 @@ std::string write_log(const LogCategories& log) {
 
 std::string_view word(Mode mode) { return word_of(kModes, mode); }
 std::string_view word(ContextCache cache) { return word_of(kKvCaches, cache); }
+std::string_view word(Paths paths) { return word_of(kPaths, paths); }
+std::string_view word(Tails tails) { return word_of(kTails, tails); }
 std::string_view word(Device device) { return word_of(kDevices, device); }
 std::string_view word(Precision precision) { return word_of(kPrecisions, precision); }
 std::string_view word(CachePolicy policy) { return word_of(kCachePolicies, policy); }

@@ -56,8 +56,13 @@ inline constexpr std::array<Word<Source>, 4> kSources = {{
     {"preset", Source::preset},
     {"built-in", Source::built_in},
 }};
-inline constexpr std::array<Word<Tails>, 3> kTails = {
-    {{"clamp", Tails::clamp}, {"exponential", Tails::exponential}, {"normal", Tails::normal}}};
+inline constexpr std::array<Word<Paths>, 3> kPaths = {{{"auto", Paths::automatic},
+                                                       {"independent", Paths::independent},
+                                                       {"coherent", Paths::coherent}}};
+inline constexpr std::array<Word<Tails>, 4> kTails = {{{"auto", Tails::automatic},
+                                                       {"clamp", Tails::clamp},
+                                                       {"exponential", Tails::exponential},
+                                                       {"normal", Tails::normal}}};
 inline constexpr std::array<Word<bool>, 8> kSwitches = {{{"0", false},
                                                          {"1", true},
                                                          {"off", false},

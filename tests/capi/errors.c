@@ -228,8 +228,10 @@ void test_request_errors(void) {
   REFUSED("invalid_choice", "options.quantiles_from");
   options.align = 7;
   REFUSED("invalid_choice", "options.align");
-  options.tails = 3;
+  options.tails = 4;
   REFUSED("invalid_choice", "options.tails");
+  options.paths = 3;
+  REFUSED("invalid_choice", "options.paths");
 #undef REFUSED
   CHECK(forecast == NULL);
 

@@ -226,6 +226,28 @@ TEST_F(Act, TailsAreAskedForAndStated) {
   expect_failure(forecast(table(50), {"--tails", "long"}), 2, "invalid_choice");
 }
 
+TEST_F(Act, AModelNamesWhatIsLeftOpen) {
+  model_ = "models/toto-nano-2";
+  const auto with = [this](const std::vector<std::string>& more) {
+    std::vector<std::string> flags = {"--horizon", "40", "--samples", "64", "--quantiles",
+                                      "0.02,0.5,0.98", "--quantiles-from", "samples"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return json(table(200), flags);
+  };
+  const nlohmann::json open = with({});
+  EXPECT_EQ(open.at("paths"), "coherent");
+  EXPECT_EQ(open.at("tails"), "normal");
+  EXPECT_EQ(open, with({"--paths", "auto", "--tails", "auto"}));
+  EXPECT_EQ(open, with({"--paths", "coherent", "--tails", "normal"}));
+  const nlohmann::json official = with({"--paths", "independent", "--tails", "clamp"});
+  EXPECT_FALSE(official.contains("paths") || official.contains("tails"));
+  EXPECT_NE(open.at("series"), official.at("series"));
+  EXPECT_NE(open.at("series"), with({"--tails", "clamp"}).at("series"));
+  EXPECT_NE(open.at("series"), with({"--paths", "independent"}).at("series"));
+  model_ = "tests/data/golden/toto2-tiny-uni";  // which names nothing
+  EXPECT_EQ(with({}), with({"--paths", "independent", "--tails", "clamp"}));
+}
+
 TEST_F(Act, CoherentPathsAreAskedForAndStated) {
   const std::vector<std::string> flags = {"--horizon", "40", "--samples", "16"};
   std::vector<std::string> more = flags;

@@ -32,6 +32,23 @@ TEST_F(ModelCommand, InfoAsJson) {
   EXPECT_EQ(info["sha256"].begin().value().get<std::string>().size(), 64U);
 }
 
+TEST_F(ModelCommand, InfoSaysWhatTheModelNames) {
+  EXPECT_THAT(run({"model", "info", tiny_model()}).out,
+              testing::HasSubstr("defaults      --paths independent\n"));
+  ASSERT_EQ(run({"model", "synth", "--preset", "toto-2.0-4m", "--out", "own"}).status, 0);
+  EXPECT_THAT(run({"model", "info", "own"}).out,
+              testing::HasSubstr("defaults      --paths independent --tails clamp\n"));
+  write("own/generation_config.json", R"({"paths": "coherent", "tails": "normal"})");
+  EXPECT_THAT(run({"model", "info", "own"}).out,
+              testing::HasSubstr("defaults      --paths coherent --tails normal\n"));
+  const json info = json::parse(run({"model", "info", "own", "--json"}).out);
+  EXPECT_EQ(info["defaults"], json::parse(R"({"paths": "coherent", "tails": "normal"})"));
+  write("own/generation_config.json", R"({"tails": "fat"})");
+  const Result refused = run({"model", "info", "own"});
+  expect_failure(refused, 78, "invalid_value");
+  EXPECT_THAT(refused.err, testing::HasSubstr("own/generation_config.json"));
+}
+
 TEST_F(ModelCommand, SynthWritesAReadableLabelledCheckpoint) {
   const std::string config = tiny_model() + "/config.json";
   for (const char* folder : {"a", "b"}) {

@@ -41,7 +41,7 @@ class Rows : public testing::Test {
     Forecast out;
     std::vector<float> array(array_rows * kVariates * kHorizon, -1.0F);
     const ForecastJob job{&series, &options, &out, array};
-    ForecastWriter writer(*model_.impl().net);
+    ForecastWriter writer(*model_.impl().net, {});
     std::vector<SeriesRequest> requests;
     writer.start({&job, 1}, nullptr, requests);
     writer.expect(0);

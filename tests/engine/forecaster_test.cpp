@@ -85,7 +85,7 @@ TEST_P(ForecasterTest, ChunkingChangesNothing) {
   for (const std::int64_t rows : {1, 40, 200}) {
     std::vector<Forecast> out(series.size());
     const Network& net = *model_.impl().net;
-    ForecastWriter writer(net);
+    ForecastWriter writer(net, {});
     std::vector<ForecastJob> jobs;
     for (std::size_t i = 0; i < series.size(); ++i) jobs.push_back({&series[i], &options, &out[i]});
     std::vector<SeriesRequest> requests;

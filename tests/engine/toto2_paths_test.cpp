@@ -49,6 +49,32 @@ TEST(Toto2Paths, StepsGoTogetherWhereTheContextSaysSo) {
   EXPECT_LT(std::abs(mean_neighbours(one(forecaster, walk(1), options), 0, 95)), 0.05);
 }
 
+TEST(Toto2Paths, AModelNamesWhatOptionsLeaveOpen) {
+  Forecaster forecaster(nano2());
+  const auto with = [&](Paths paths, Tails tails) {
+    ForecastOptions options = drawn(40, 32, paths);
+    options.tails = tails;
+    return one(forecaster, walk(1), options);
+  };
+  const ForecastOptions left_open;
+  EXPECT_EQ(left_open.paths, Paths::automatic);
+  EXPECT_EQ(left_open.tails, Tails::automatic);
+  const Forecast open = with(left_open.paths, left_open.tails);
+  expect_same(open, with(Paths::coherent, Tails::normal));
+  EXPECT_NE(open.samples, with(Paths::independent, Tails::normal).samples);
+  EXPECT_NE(open.mean, with(Paths::coherent, Tails::clamp).mean);
+
+  ForecastOptions completed;
+  complete(completed, forecaster.model().info());
+  EXPECT_EQ(completed.paths, Paths::coherent);
+  EXPECT_EQ(completed.tails, Tails::normal);
+  ForecastOptions reference;
+  as_reference(reference);
+  EXPECT_EQ(reference.paths, Paths::independent);
+  EXPECT_EQ(reference.tails, Tails::clamp);
+  EXPECT_EQ(golden("toto2-tiny-uni").info().defaults, ModelDefaults{});
+}
+
 TEST(Toto2Paths, SumsVaryAsMuchAsTheSeriesWanders) {
   Forecaster forecaster(nano2());
   const auto deviation = [&](Paths paths) {

@@ -70,6 +70,21 @@ TEST_F(AppTest, TailsAreAnOption) {
   EXPECT_EQ(post(kForecast, body).status, 400);
 }
 
+TEST_F(AppTest, PathsAreAnOption) {
+  json body = forecast(1, 20);
+  body["options"]["return_samples"] = true;
+  const auto samples = [&](const char* paths) {
+    body["options"]["paths"] = paths;
+    const HttpResponse response = post(kForecast, body);
+    EXPECT_EQ(response.status, 200) << response.body;
+    return json::parse(response.body)["outputs"][0]["content"][0]["samples"];
+  };
+  EXPECT_EQ(samples("auto"), samples("independent"));  // the model names none
+  EXPECT_NE(samples("auto"), samples("coherent"));
+  body["options"]["paths"] = "joint";
+  EXPECT_EQ(post(kForecast, body).status, 400);
+}
+
 TEST_F(AppTest, ViewsAreAnOption) {
   const auto wave = test::wave(0, 30);
   std::vector<float> daily(70);

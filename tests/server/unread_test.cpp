@@ -32,6 +32,7 @@ TEST_F(UnreadTest, OptionsThatAreReadAreTheDescribedOnes) {
                           {"quantiles_from", "auto"},
                           {"decode", "cached"},
                           {"align", "pad"},
+                          {"paths", "coherent"},
                           {"tails", "clamp"},
                           {"views", "none"},
                           {"timeout_ms", 100'000},

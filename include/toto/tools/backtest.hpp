@@ -133,10 +133,10 @@ struct Options {
   bool joint = false;       ///< the targets of a symbol are variates of one series
   std::uint64_t seed = 0;
   Decode decode = Decode::cached;
-  bool covariates = true;      ///< take the effect of known covariates out (toto/tools/regress.hpp)
-  BlockDecoding decoding;      ///< of Toto 2.0
-  Tails tails = Tails::clamp;  ///< of Toto 2.0
-  Views views;                 ///< averaged with the series itself; Transform::none alone
+  bool covariates = true;  ///< take the effect of known covariates out (toto/tools/regress.hpp)
+  BlockDecoding decoding;  ///< of Toto 2.0
+  Tails tails = Tails::automatic;  ///< of Toto 2.0
+  Views views;                     ///< averaged with the series itself; Transform::none alone
   Guards guards;          ///< of the values; with a transform `clamp` is of what the model is shown
   std::string cache_dir;  ///< predictions on disk; empty: none
   std::size_t scale_probe = 64;  ///< contexts forecast once more at input scale 1
@@ -330,6 +330,7 @@ struct RunDescription {
   std::string model_hash;  ///< of the weights
   std::string precision, mode, decode;
   std::string family = {};  ///< as ModelInfo::architecture
+  ModelDefaults defaults = {};
 };
 
 /// Every bar that was forecast: symbol, target, window, step, origin, ds, actual, the point

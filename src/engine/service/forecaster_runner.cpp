@@ -55,7 +55,7 @@ std::shared_ptr<Forecaster::Impl> shared(std::unique_ptr<Forecaster::Impl> impl)
 ForecasterRunner::ForecasterRunner(const Model& model, const ForecasterOptions& options)
     : model_(model),
       device_(model.impl().net->backend().device()),
-      cost_(*model.impl().net),
+      cost_(*model.impl().net, model.info().defaults),
       jobs_(lanes_of(model)),
       forecaster_(
           shared(std::make_unique<Forecaster::Impl>(model, complete(options), lanes_of(model)))) {

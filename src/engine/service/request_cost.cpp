@@ -20,7 +20,8 @@ std::size_t forecast_bytes(const Request& request, std::int32_t components) {
 
 }  // namespace
 
-RequestCost::RequestCost(const Network& net) : net_(net), program_(net.program()), writer_(net) {}
+RequestCost::RequestCost(const Network& net, const ModelDefaults& defaults)
+    : net_(net), program_(net.program()), writer_(net, defaults) {}
 
 Estimate RequestCost::of(const Request& request, bool bytes) const {
   const SeriesRequest asked = writer_.request_of(request.series, request.options);

@@ -10,7 +10,7 @@ namespace toto {
 
 class RequestCost {
  public:
-  explicit RequestCost(const Network& net);
+  RequestCost(const Network& net, const ModelDefaults& defaults);
   /// Of a request that has been checked. `bytes`: with one trajectory at a time, which is what the
   /// engine comes down to where memory is short; 0 where they are not wanted. Safe to use from many
   /// threads.

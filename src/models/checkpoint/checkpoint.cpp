@@ -7,6 +7,7 @@
 #include "core/input_file.h"
 #include "core/json.h"
 #include "core/sha256.h"
+#include "models/checkpoint/model_defaults.h"
 
 namespace toto {
 namespace {
@@ -26,6 +27,7 @@ Checkpoint open_checkpoint(const ModelQuery& query) {
   info.name = files.name;
   info.folder = files.folder;
   info.weight_files = files.weights;
+  info.defaults = read_model_defaults(files.folder);
   info.warnings.insert(info.warnings.begin(), warnings.begin(), warnings.end());
   return {std::move(config), std::move(weights), std::move(info)};
 }

@@ -16,7 +16,8 @@ struct Checkpoint {
   ModelInfo info;
 };
 
-/// Throws what resolve_model, parse_model_config, open_safetensors and WeightTable throw.
+/// Throws what resolve_model, parse_model_config, read_model_defaults, open_safetensors and
+/// WeightTable throw.
 Checkpoint open_checkpoint(const ModelQuery& query);
 
 }  // namespace toto

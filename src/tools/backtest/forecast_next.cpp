@@ -123,6 +123,7 @@ std::vector<Forecast> forecast_next(Forecaster& forecaster,
     options[i].seed = asked.seed;
     options[i].decode = asked.decode;
     options[i].decoding = asked.decoding;
+    options[i].paths = asked.paths;
     options[i].tails = asked.tails;
     options[i].align = asked.align;
     options[i].guards.clamp = asked.guards.clamp;

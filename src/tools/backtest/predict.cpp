@@ -12,11 +12,11 @@
 #include "core/sha256.h"
 #include "engine/adapted.h"
 #include "models/model_impl.h"
-#include "settings/words.h"
 #include "tools/backtest/band_width.h"
 #include "tools/backtest/covariates.h"
 #include "tools/backtest/read_forecast.h"
 #include "tools/backtest/transform.h"
+#include "toto/settings.hpp"
 
 namespace toto::backtest {
 namespace {
@@ -83,8 +83,9 @@ Predictor::Predictor(Forecaster& forecaster, const Options& options)
     run_ += fmt::format("|{}|{}|{}|{}", d.decode_block_size, d.has_missing_values,
                         d.scaler_fallback_min_obs, d.quantile_real_cap_k);
   }
-  if (options.tails != Tails::clamp)
-    run_ += fmt::format("|{} tails", word_of(kTails, options.tails));
+  const ModelDefaults taken = settled(options, model.info.defaults);
+  if (taken.paths != Paths::independent) run_ += fmt::format("|{}", word(taken.paths));
+  if (taken.tails != Tails::clamp) run_ += fmt::format("|{} tails", word(taken.tails));
   if (options.views.any()) run_ += "|views " + to_text(options.views);
   if (const Guards& g = options.guards; g != Guards{}) {
     run_ += fmt::format("|guards|{}|{}|{}|{}", g.clamp, g.min, g.max, g.integer);

@@ -125,6 +125,10 @@ ForecastOptions forecast_options(const Parameters& parameters, const Wanted& wan
   return options;
 }
 
+ModelDefaults settled(const Options& options, const ModelDefaults& defaults) {
+  return {defaults.paths, options.tails == Tails::automatic ? defaults.tails : options.tails};
+}
+
 void take_views(ForecastOptions& options, const Views& views) {
   options.views = views;
   if (views.any()) options.keep_samples = false;

@@ -30,6 +30,9 @@ bool needs_trajectories(const Parameters& parameters, std::size_t steps, std::si
 ForecastOptions forecast_options(const Parameters& parameters, const Wanted& wanted,
                                  std::size_t steps, std::size_t patch);
 
+/// The paths and tails of these options, with a model of these defaults.
+ModelDefaults settled(const Options& options, const ModelDefaults& defaults);
+
 /// Averages with views have no trajectories: every step is read from its statistics.
 void take_views(ForecastOptions& options, const Views& views);
 

@@ -3,6 +3,7 @@
 
 #include "settings/words.h"
 #include "tools/backtest/describe.h"
+#include "tools/backtest/read_forecast.h"
 
 namespace toto::backtest {
 
@@ -95,6 +96,7 @@ ordered_json describe_run(const Result& result, const Options& options, const Ru
         {{"symbol", one.id}, {"code", one.error.code()}, {"message", one.error.what()}});
   }
   const ScaleEffect& e = result.scale_effect;
+  const ModelDefaults taken = settled(options, run.defaults);
   return {{"model",
            {{"name", run.model},
             {"family", run.family},
@@ -113,7 +115,8 @@ ordered_json describe_run(const Result& result, const Options& options, const Ru
             {"has_missing_values", options.decoding.has_missing_values},
             {"scaler_fallback_min_obs", options.decoding.scaler_fallback_min_obs},
             {"quantile_real_cap_k", options.decoding.quantile_real_cap_k},
-            {"tails", word_of(kTails, options.tails)},
+            {"paths", word(taken.paths)},
+            {"tails", word(taken.tails)},
             {"views", to_text(options.views)},
             {"from", options.from},
             {"to", options.to}}},
