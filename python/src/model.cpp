@@ -147,8 +147,8 @@ nb::dict info_of(ModelHandle& handle) {
   out["head"] = info.head;
   out["components"] = info.components;
   out["variate_labels"] = info.variate_labels;
-  out["default_paths"] = word(info.defaults.paths);
-  out["default_tails"] = word(info.defaults.tails);
+  out["default_paths"] = std::string(word(info.defaults.paths));
+  out["default_tails"] = std::string(word(info.defaults.tails));
   out["parameters"] = info.parameters;
   out["file_bytes"] = info.file_bytes;
   out["stored_types"] = info.stored_types;
