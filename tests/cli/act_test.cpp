@@ -229,8 +229,9 @@ TEST_F(Act, TailsAreAskedForAndStated) {
 TEST_F(Act, AModelNamesWhatIsLeftOpen) {
   model_ = "models/toto-nano-2";
   const auto with = [this](const std::vector<std::string>& more) {
-    std::vector<std::string> flags = {"--horizon", "40", "--samples", "64", "--quantiles",
-                                      "0.02,0.5,0.98", "--quantiles-from", "samples"};
+    std::vector<std::string> flags = {
+        "--horizon",        "40",     "--samples", "64", "--quantiles", "0.02,0.5,0.98",
+        "--quantiles-from", "samples"};
     flags.insert(flags.end(), more.begin(), more.end());
     return json(table(200), flags);
   };
