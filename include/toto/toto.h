@@ -219,11 +219,12 @@ typedef struct toto_forecast_options {
   int32_t tails;              ///< TOTO_TAILS_*; ..._INIT: TOTO_TAILS_AUTO
   const char* views;          ///< "flip,log,season" (docs/cli.md), averaged; NULL: none
   int32_t paths;              ///< TOTO_PATHS_*
+  int32_t unused;             ///< 0
 } toto_forecast_options;
 #define TOTO_FORECAST_OPTIONS_INIT                                                    \
   {                                                                                   \
     sizeof(toto_forecast_options), 64, 256, NULL, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, \
-        TOTO_TAILS_AUTO, NULL, TOTO_PATHS_AUTO                                        \
+        TOTO_TAILS_AUTO, NULL, TOTO_PATHS_AUTO, 0                                     \
   }
 
 // ---- Forecasts ----

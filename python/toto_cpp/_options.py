@@ -25,9 +25,9 @@ class ForecastOptions(TypedDict, total=False):
     seed: int | None  #: None: TOTO_SEED, else 0
     decode: Literal["cached", "uncached"]
     quantiles_from: Literal["auto", "samples"]
-    paths: Literal["auto", "independent", "coherent"]
+    paths: Literal["auto", "independent", "coherent"]  #: "auto": as the model names
     align: Literal["pad", "trim"]
-    tails: Literal["auto", "clamp", "exponential", "normal"]  #: of Toto 2.0, beyond its quantiles 0.1 and 0.9
+    tails: Literal["auto", "clamp", "exponential", "normal"]  #: "auto": as the model names; of Toto 2.0, beyond its quantiles 0.1 and 0.9
     missing: Literal["ffill", "linear", "zero", "seasonal", "model", "error"]  #: what stands for NaN
     season: int  #: 0: steps of a season, for missing="seasonal"
     views: str  #: "": other looks that are forecast as well and averaged: "flip,log,season,context/2"

@@ -136,6 +136,7 @@ def of_models(task: Task, models: list[Model]) -> dict[str, Any]:
     return {
         "devices": sorted({one.settings["device"][0].split(":")[0] for one in models}),
         "weights": [fingerprint(path) for path in model.info.weight_files],
+        "defaults": [model.info.default_paths, model.info.default_tails],
         "seed": model.settings["seed"][0] if seed is None else seed,
     }
 

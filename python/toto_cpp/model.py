@@ -150,7 +150,7 @@ class Model:
         left out. ``input_scale``: what the model sees is the series times this; 0: a power of two for each variate.
         ``clamp``: sampled steps stay within so many ranges (4) of the context; 0: free. ``minimum``, ``maximum``: of all
         results; ``integer``: medians, quantiles and samples are whole numbers. ``as_reference=True`` does without all of
-        these, as the official code.
+        these, as the official code, and "auto" is then "independent" and "clamp".
 
         ``value_offset``: values of float64 that float32 has too few digits for (around 1e7, or prices with small moves) are
         forecast as differences from an exact offset, as the command line does, and results are float64 with it added;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "capi/guard.h"
+#include "toto/toto.h"
 
 namespace toto::capi {
 
@@ -17,6 +18,9 @@ namespace toto::capi {
 /// keeps the old length here.
 template <typename T>
 inline constexpr std::size_t kFirstSize = sizeof(T);
+template <>
+inline constexpr std::size_t kFirstSize<toto_forecast_options> = offsetof(toto_forecast_options,
+                                                                          paths);
 
 inline constexpr std::size_t kMaxStructSize = 4096;
 

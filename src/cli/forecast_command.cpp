@@ -235,7 +235,7 @@ data::RunInfo describe_run(const ModelInfo& info, const LoadReport& how, const S
       TOTO_VERSION,
       how.weights,
       info.architecture,
-      options.paths == Paths::coherent ? "coherent" : "",
+      options.paths == Paths::coherent && !options.mean_only ? "coherent" : "",
       names,
       settings.kv_cache.origin.source == Source::built_in ? "" : std::string(word(how.kv_cache)),
       options.tails != Tails::clamp && info.head == "quantiles" ? std::string(word(options.tails))

@@ -63,6 +63,7 @@ void test_struct_sizes(void);
 void test_results(void);
 void test_result_reuse(void);
 void test_mean_only(void);
+void test_defaults(void);
 void test_parameters(void);
 void test_masks_groups_covariates(void);
 void test_cancel(void);

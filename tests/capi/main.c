@@ -92,6 +92,7 @@ int main(int argc, char** argv) {
       {"results", test_results},
       {"result_reuse", test_result_reuse},
       {"mean_only", test_mean_only},
+      {"defaults", test_defaults},
       {"parameters", test_parameters},
       {"masks_groups_covariates", test_masks_groups_covariates},
       {"cancel", test_cancel},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What comes back: shapes, bits, ownership.
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -146,6 +147,49 @@ void test_mean_only(void) {
   CHECK(toto_forecast_num_samples(forecast, 0) == 0);
   toto_forecast_free(forecast);
   toto_forecaster_free(forecaster);
+}
+
+/// What a model names is taken where nothing is said, and paths and tails where they are named.
+void test_defaults(void) {
+  enum { kHorizon = 40, kSamples = 8, kNumbers = kHorizon * kSamples };
+  toto_error* caught = NULL;
+  toto_model* model = NULL;
+  toto_forecaster* forecaster = NULL;
+  toto_forecast *first = NULL, *second = NULL;
+  const toto_series series = wave_series("a", 0);
+  const double levels[] = {0.02, 0.5};
+  unsetenv("TOTO_MODEL_ID");
+  CHECK_OK(toto_model_load(NULL, &model, &caught));
+  CHECK_OK(toto_forecaster_new(model, NULL, &forecaster, &caught));
+  for (int32_t paths = TOTO_PATHS_AUTO; paths <= TOTO_PATHS_COHERENT; ++paths) {
+    for (int32_t tails = TOTO_TAILS_CLAMP; tails <= TOTO_TAILS_AUTO; ++tails) {
+      toto_forecast_options options = TOTO_FORECAST_OPTIONS_INIT;
+      options.horizon = kHorizon;
+      options.num_samples = kSamples;
+      options.keep_samples = 1;
+      options.levels = levels;
+      options.num_levels = 2;
+      CHECK(options.paths == TOTO_PATHS_AUTO && options.tails == TOTO_TAILS_AUTO);
+      CHECK_OK(toto_forecaster_forecast(forecaster, &series, 1, &options, &first, &caught));
+      options.paths = paths;
+      options.tails = tails;
+      CHECK_OK(toto_forecaster_forecast(forecaster, &series, 1, &options, &second, &caught));
+      const int normal = tails == TOTO_TAILS_NORMAL || tails == TOTO_TAILS_AUTO;
+      CHECK(same(toto_forecast_quantiles(first, 0), toto_forecast_quantiles(second, 0), kHorizon) ==
+            normal);
+      CHECK(same(toto_forecast_samples(first, 0), toto_forecast_samples(second, 0), kNumbers) ==
+            (normal && paths != TOTO_PATHS_INDEPENDENT));
+      // A caller that does not know of paths yet leaves them to the model.
+      options.struct_size = offsetof(toto_forecast_options, paths);
+      CHECK_OK(toto_forecaster_forecast(forecaster, &series, 1, &options, &second, &caught));
+      CHECK(same(toto_forecast_samples(first, 0), toto_forecast_samples(second, 0), kNumbers) ==
+            normal);
+    }
+  }
+  toto_forecast_free(first);
+  toto_forecast_free(second);
+  toto_forecaster_free(forecaster);
+  toto_model_free(model);
 }
 
 void test_parameters(void) {

@@ -245,16 +245,18 @@ TEST_F(Act, AModelNamesWhatIsLeftOpen) {
   EXPECT_NE(open.at("series"), official.at("series"));
   EXPECT_NE(open.at("series"), with({"--tails", "clamp"}).at("series"));
   EXPECT_NE(open.at("series"), with({"--paths", "independent"}).at("series"));
+  EXPECT_FALSE(json(table(200), {"--horizon", "40", "--mean"}).contains("paths"));
   model_ = "tests/data/golden/toto2-tiny-uni";  // which names nothing
   EXPECT_EQ(with({}), with({"--paths", "independent", "--tails", "clamp"}));
 }
 
 TEST_F(Act, CoherentPathsAreAskedForAndStated) {
-  const std::vector<std::string> flags = {"--horizon", "40", "--samples", "16"};
-  std::vector<std::string> more = flags;
-  more.insert(more.end(), {"--paths", "coherent"});
-  const nlohmann::json plain = json(table(200), flags);
-  const nlohmann::json joined = json(table(200), more);
+  const auto with = [](const char* paths) {
+    return std::vector<std::string>{"--horizon", "40", "--samples", "16", "--paths", paths};
+  };
+  const nlohmann::json plain = json(table(200), with("independent"));
+  const nlohmann::json joined = json(table(200), with("coherent"));
+  EXPECT_EQ(joined, json(table(200), with("auto")));  // which the model names
   EXPECT_FALSE(plain.contains("paths"));
   EXPECT_EQ(joined.at("paths"), "coherent");
   const auto median = [](const nlohmann::json& all) {
@@ -302,7 +304,7 @@ TEST_F(Act, TheWholeHorizonIsSummedAndLevelsAreCrossed) {
   EXPECT_THAT(done.out, testing::HasSubstr(",,sum_q0.5,"));
   EXPECT_THAT(done.out, testing::HasSubstr(",,above_anywhere,1\n"));
 
-  done = ask({"--aggregate-horizon", "max"});
+  done = ask({"--aggregate-horizon", "max", "--paths", "independent"});
   ASSERT_EQ(done.status, 0) << done.err;
   EXPECT_THAT(done.out, testing::HasSubstr("  max: mean "));
   EXPECT_THAT(done.err, testing::HasSubstr("drawn independently"));
@@ -376,6 +378,41 @@ TEST_F(Act, BacktestReadsRegularTimesToo) {
   ASSERT_EQ(result.status, 0) << result.err;
   const nlohmann::json summary = nlohmann::json::parse(read_file(path("r/summary.json")));
   EXPECT_EQ(summary.at("symbols")[0].at("bars"), 400);
+}
+
+TEST_F(Act, BacktestTakesWhatTheModelNames) {
+  write("spots.csv", table(300));
+  const auto options = [this](const char* model, const std::vector<std::string>& more) {
+    std::vector<std::string> command = {"backtest",  "spots.csv", "--model",   source_path(model),
+                                        "--windows", "2",         "--context", "64",
+                                        "--horizon", "40",        "--out",     "r"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Result result = run(command);
+    EXPECT_EQ(result.status, 0) << result.err;
+    const nlohmann::json found = nlohmann::json::parse(read_file(path("r/summary.json")));
+    return std::pair(found.at("options").at("paths").get<std::string>(),
+                     found.at("options").at("tails").get<std::string>());
+  };
+  using Words = std::pair<std::string, std::string>;
+  EXPECT_EQ(options("models/toto-nano-2", {}), Words("coherent", "normal"));
+  EXPECT_EQ(options("models/toto-nano-2", {"--tails", "clamp"}), Words("coherent", "clamp"));
+  EXPECT_EQ(options("tests/data/golden/toto2-tiny-uni", {}), Words("independent", "clamp"));
+}
+
+TEST_F(Act, ParametersHeedThePaths) {
+  write("in.csv", table(200));
+  write(
+      "p.json",
+      R"({"format": "toto-parameters", "version": 1, "symbols": {"y": {"context": 128, "samples": 16,
+            "transform": "none", "input_scale": "automatic", "aggregate": "median"}}})");
+  const auto with = [this](const char* paths) {
+    const Result result = run({"forecast", "in.csv", "--parameters", "p.json", "--horizon", "40",
+                               "--model", source_path(model_), "--paths", paths, "--json"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return nlohmann::json::parse(result.out).at("series")[0].at("variates")[0].at("median");
+  };
+  EXPECT_EQ(with("auto"), with("coherent"));
+  EXPECT_NE(with("auto"), with("independent"));
 }
 
 TEST_F(Act, BacktestTakesTheSameBounds) {

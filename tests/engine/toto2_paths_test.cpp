@@ -13,6 +13,7 @@
 #include "support/requests.h"
 #include "support/wandering.h"
 #include "toto/forecast.hpp"
+#include "toto/service.hpp"
 
 namespace toto {
 namespace {
@@ -73,6 +74,20 @@ TEST(Toto2Paths, AModelNamesWhatOptionsLeaveOpen) {
   EXPECT_EQ(reference.paths, Paths::independent);
   EXPECT_EQ(reference.tails, Tails::clamp);
   EXPECT_EQ(golden("toto2-tiny-uni").info().defaults, ModelDefaults{});
+}
+
+// Who draws nothing pays nothing for how draws go together.
+TEST(Toto2Paths, AreInTheEstimateWhereSomethingIsDrawn) {
+  const Service service(nano2());
+  const OwnedSeries series = walk(1);
+  const auto bytes = [&](Paths paths, bool samples) {
+    ForecastOptions options = drawn(40, 32, paths);
+    options.keep_samples = samples;
+    options.quantiles_from = QuantilesFrom::automatic;
+    return service.estimate({series.view(), options}).request.bytes;
+  };
+  EXPECT_EQ(bytes(Paths::coherent, false), bytes(Paths::independent, false));
+  EXPECT_GT(bytes(Paths::coherent, true), bytes(Paths::independent, true));
 }
 
 TEST(Toto2Paths, SumsVaryAsMuchAsTheSeriesWanders) {

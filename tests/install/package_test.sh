@@ -22,7 +22,9 @@ fi
 diff -r "$SOURCE/include/toto" "$prefix/include/toto" || fail "a public header is not installed"
 "$prefix/bin/toto" --version | grep -qE '^toto [0-9]+\.[0-9]+\.[0-9]+' || fail "toto --version"
 for shipped in toto-nano toto-nano-2; do
-  cmp "$SOURCE/models/$shipped/model.safetensors" "$prefix/share/toto/models/$shipped/model.safetensors"
+  for file in model.safetensors generation_config.json; do
+    cmp "$SOURCE/models/$shipped/$file" "$prefix/share/toto/models/$shipped/$file"
+  done
 done
 grep -q '^toto.-forecast .- Forecasts' "$prefix/share/man/man1/toto-forecast.1" || fail "there is no page for man"
 for file in bash-completion/completions/toto zsh/site-functions/_toto fish/vendor_completions.d/toto.fish; do

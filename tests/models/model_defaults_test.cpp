@@ -59,6 +59,9 @@ TEST(ModelDefaults, AreOfTheFolder) {
   const Error error = error_of([&] { (void)read_model_defaults(folder.path()); });
   EXPECT_EQ(error.code(), "invalid_value");
   EXPECT_THAT(error.where(), HasSubstr("generation_config.json"));
+  const test::TempFolder other;
+  std::filesystem::create_symlink("nowhere", other.path("generation_config.json"));
+  EXPECT_EQ(error_of([&] { (void)read_model_defaults(other.path()); }).code(), "file_not_found");
   folder.write("generation_config.json", std::string((1 << 20) + 1, ' '));
   EXPECT_EQ(error_of([&] { (void)read_model_defaults(folder.path()); }).code(), "file_too_large");
 }
@@ -68,6 +71,7 @@ TEST(ModelDefaults, OfModels) {
     return inspect_model({.model = test::source_path(model)}).defaults;
   };
   EXPECT_EQ(of("models/toto-nano-2"), (ModelDefaults{Paths::coherent, Tails::normal}));
+  EXPECT_EQ(of("models/toto-nano"), (ModelDefaults{Paths::coherent, Tails::clamp}));
   EXPECT_EQ(of("tests/data/golden/toto2-tiny-uni"), ModelDefaults{});
 }
 

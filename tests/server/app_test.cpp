@@ -81,6 +81,13 @@ TEST_F(AppTest, PathsAreAnOption) {
   };
   EXPECT_EQ(samples("auto"), samples("independent"));  // the model names none
   EXPECT_NE(samples("auto"), samples("coherent"));
+  const Model ships = Model::load({.model = test::source_path("models/toto-nano-2")});
+  models_.put(std::make_shared<ServedModel>(
+      ServedModel{"ships", ships.info(), ships.loaded(), Service(ships), ships}));
+  body["model"] = "ships";
+  EXPECT_EQ(samples("auto"), samples("coherent"));
+  EXPECT_NE(samples("auto"), samples("independent"));
+  body["model"] = "small";
   body["options"]["paths"] = "joint";
   EXPECT_EQ(post(kForecast, body).status, 400);
 }

@@ -14,9 +14,10 @@ from . import checkpoint, inference
 from .scores import LEVELS, Window
 
 
-def by_toto(binary: pathlib.Path, model: pathlib.Path, windows: list[Window], samples: int, views: str = ""):
-    """Quantiles [horizon, LEVELS] of each window. `views`: as --views of `toto forecast`."""
-    more = ["--quantiles", ",".join(f"{q:g}" for q in LEVELS), *(["--views", views] if views else [])]
+def by_toto(binary: pathlib.Path, model: pathlib.Path, windows: list[Window], samples: int, views: str = "", paths: str = "auto"):
+    """Quantiles [horizon, LEVELS] of each window. `views`, `paths`: as of `toto forecast`, so that tails and, where nothing is
+    said, paths are what the folder of the model names in generation_config.json."""
+    more = ["--quantiles", ",".join(f"{q:g}" for q in LEVELS), "--paths", paths, *(["--views", views] if views else [])]
     columns = [f"q{q:g}" for q in LEVELS]
     return [rows[columns].to_numpy() for rows in tables_by_toto(binary, model, windows, samples, more)]
 

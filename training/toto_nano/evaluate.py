@@ -104,6 +104,7 @@ def main():
     parser.add_argument("--model", type=pathlib.Path, required=True)
     parser.add_argument("--toto", type=pathlib.Path, help="the program to judge")
     parser.add_argument("--samples", type=int, default=256)
+    parser.add_argument("--paths", default="auto", choices=["auto", "independent", "coherent"], help="as of toto forecast")
     parser.add_argument("--split", default="test", choices=["test", "dev"])
     parser.add_argument("--markets", action="store_true", help="daily prices alone, 31 series")
     parser.add_argument("--no-ets", action="store_true", help="leave out the slow baseline")
@@ -114,7 +115,7 @@ def main():
 
     def forecast(windows):
         if args.toto:
-            return engine.by_toto(args.toto, args.model, windows, args.samples)
+            return engine.by_toto(args.toto, args.model, windows, args.samples, paths=args.paths)
         return engine.by_training_program(args.model, windows, args.samples)
 
     if args.markets:

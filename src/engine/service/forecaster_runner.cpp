@@ -25,12 +25,15 @@ void check_replicas(std::span<const Model> replicas) {
       }
     }
     if (other.content_hash != first.content_hash || other.precision != first.precision ||
-        other.mode != first.mode || other.net->backend().name() != first.net->backend().name() ||
+        other.mode != first.mode || other.info.defaults != first.info.defaults ||
+        other.net->backend().name() != first.net->backend().name() ||
         other.net->backend().isa() != first.net->backend().isa()) {
-      refuse(fmt::format("models 0 and {} differ in weights, precision, mode or kind of device, so "
-                         "that bits would depend on which one computes",
-                         i),
-             "use replicas of one model, and a service for each kind of device");
+      refuse(
+          fmt::format(
+              "models 0 and {} differ in weights, precision, mode, defaults or kind of device, so "
+              "that bits would depend on which one computes",
+              i),
+          "use replicas of one model, and a service for each kind of device");
     }
   }
 }

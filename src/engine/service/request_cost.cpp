@@ -33,9 +33,9 @@ Estimate RequestCost::of(const Request& request, bool bytes) const {
   MicroBatch batch;
   batch.mean = generation.mean;
   batch.cached = generation.cached;
-  batch.coherent = generation.coherent;
   batch.exact = generation.exact;
   take_into(batch, item, asked, batch.exact ? net_.exact_steps(item.horizon) : 0);
+  batch.coherent = generation.coherent && batch.trajectories > 0;
   batch.items = {&item, 1};
   Estimate estimate;
   const auto passes = static_cast<std::int64_t>(request.options.views.passes());

@@ -43,8 +43,10 @@ ModelDefaults parse_model_defaults(std::string_view text, std::string_view where
 
 ModelDefaults read_model_defaults(const std::string& folder) {
   const std::filesystem::path path = std::filesystem::path(folder) / "generation_config.json";
-  std::error_code none;
-  if (!std::filesystem::exists(path, none)) return {};
+  std::error_code unknown;
+  // A link whose target is gone is a file that cannot be read.
+  const std::filesystem::file_status found = std::filesystem::symlink_status(path, unknown);
+  if (found.type() == std::filesystem::file_type::not_found) return {};
   return parse_model_defaults(read_text_file(path.string(), kMaxFile, ExitStatus::bad_config),
                               path.string());
 }

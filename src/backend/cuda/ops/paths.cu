@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kOwn>)
   if (there && Side<kOwn>::thread() == 0) y[at] = paths::tame(value * m.scale[at] + m.loc[at]);
 }
 
-/// Quantiles of a mixture at kMixtures scores. Those of other scores are about cubic between them,
+/// Quantiles of a mixture at kAnchors scores. Those of other scores are about cubic between them,
 /// so that a search which begins there mostly ends at once.
 class Anchors {
  public:
