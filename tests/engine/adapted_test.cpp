@@ -235,6 +235,7 @@ TEST(InputScale, OneIsTheReference) {
   ForecastOptions one = drawn(40, 16);
   one.input_scale = 1;
   one.guards.clamp = 0;
+  one.paths = Paths::independent;  // the model names others
   ForecastOptions reference = drawn(40, 16);
   as_reference(reference);
   const Forecast a = forecast(forecaster, from(values), one);
