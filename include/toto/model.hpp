@@ -42,6 +42,13 @@ enum class Tails {
 struct ModelDefaults {
   Paths paths = Paths::independent;
   Tails tails = Tails::clamp;
+  /// What an option means with this model.
+  [[nodiscard]] Paths meaning(Paths asked) const {
+    return asked == Paths::automatic ? paths : asked;
+  }
+  [[nodiscard]] Tails meaning(Tails asked) const {
+    return asked == Tails::automatic ? tails : asked;
+  }
   bool operator==(const ModelDefaults&) const = default;
 };
 

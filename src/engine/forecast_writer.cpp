@@ -41,9 +41,7 @@ Generation ForecastWriter::generation_of(const ForecastOptions& options) const {
   Generation g;
   g.mean = options.mean_only;
   g.cached = options.decode == Decode::cached;
-  const bool open = options.paths == Paths::automatic;
-  const bool by_default = defaults_.paths == Paths::coherent && net_.has_paths();
-  g.coherent = (open ? by_default : options.paths == Paths::coherent) && !options.mean_only;
+  g.coherent = defaults_.meaning(options.paths) == Paths::coherent && !options.mean_only;
   g.exact = exact(options) && !exact_on_host();
   g.time_device = options.time_device;
   return g;
@@ -120,7 +118,7 @@ SeriesRequest ForecastWriter::request_of(const Series& series,
   r.horizon = options.horizon;
   r.seed = options.seed.value_or(0);  // else the forecaster sets it
   r.decoding = options.decoding;
-  r.tails = options.tails == Tails::automatic ? defaults_.tails : options.tails;
+  r.tails = defaults_.meaning(options.tails);
   r.align = options.align;
   r.samples = options.keep_samples || options.mean_only;
   r.parameters = options.keep_parameters || (exact(options) && exact_on_host());

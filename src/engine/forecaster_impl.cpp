@@ -137,8 +137,7 @@ void Forecaster::Impl::forecast(const Call& call) {
   for (const ForecastJob& job : call.jobs) {
     if (job.options == told || job.options->mean_only) continue;
     told = job.options;
-    tell_levels(told->levels,
-                told->tails == Tails::automatic ? model.info().defaults.tails : told->tails);
+    tell_levels(told->levels, model.info().defaults.meaning(told->tails));
   }
   double seconds = 0;
   {

@@ -197,8 +197,8 @@ void as_reference(ForecastOptions& options) {
 }
 
 void complete(ForecastOptions& options, const ModelInfo& info) {
-  if (options.paths == Paths::automatic) options.paths = info.defaults.paths;
-  if (options.tails == Tails::automatic) options.tails = info.defaults.tails;
+  options.paths = info.defaults.meaning(options.paths);
+  options.tails = info.defaults.meaning(options.tails);
 }
 
 void check_adaptation(const ForecastOptions& options) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,17 +21,6 @@ using test::expect_same;
 using test::Joined;
 using test::OwnedSeries;
 using test::RefusingBackend;
-
-/// Heads of 64, which all releases have.
-Toto2Config wide(std::int32_t patch) {
-  Toto2Config c = test::released();
-  c.patch_size = patch;
-  c.d_model = 128;
-  c.num_heads = c.num_groups = 2;
-  c.qk_dim = c.v_dim = 64;
-  c.d_ff = 344;
-  return c;
-}
 
 /// Heads that share keys, of another width than values, with norms; a patch of five steps.
 Toto2Config odd() {
@@ -89,70 +79,67 @@ class CudaJoined : public testing::TestWithParam<Case> {
     done = backend->operations().done(of);
     return all;
   }
-};
 
-TEST_P(CudaJoined, HaveTheBitsOfTheirParts) {
-  for (const auto& [what, name] :
-       {std::pair{Joined::copy_in_and_inputs, "copy_in_and_inputs"},
-        {Joined::quantiles_and_statistics, "quantiles_and_statistics"},
-        {Joined::knot_paths, "knot_paths"},
-        {Joined::linear_sum, "linear_sum"},
-        {Joined::time_attention_and_gather, "time_attention_and_gather"}}) {
-    SCOPED_TRACE(name);
+  static bool tensor_heads() { return GetParam().config.qk_dim == 64; }
+
+  /// Forecasts with an operation and with its parts; whether it is `done` at all.
+  template <typename Compare>
+  static void refuse(Joined what, bool done, const Compare& compare) {
     int joined = 0, refused = 0;
     const std::vector<Forecast> found = forecasts(Joined::none, what, joined);
     const std::vector<Forecast> parts = forecasts(what, what, refused);
+    EXPECT_EQ(joined > 0, done);
     EXPECT_EQ(refused, 0);
-    const bool narrow = GetParam().weights == CudaWeights::bf16;
-    const bool only_narrow =
-        what == Joined::linear_sum || what == Joined::time_attention_and_gather;
-    const bool tensor = GetParam().config.qk_dim == 64 && GetParam().config.v_dim == 64;
-    const bool expected =
-        (narrow || !only_narrow) && (tensor || what != Joined::time_attention_and_gather);
-    EXPECT_EQ(joined > 0, expected);
     ASSERT_EQ(found.size(), parts.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
       SCOPED_TRACE(i);
-      expect_same(found[i], parts[i]);
+      compare(found[i], parts[i]);
     }
+  }
+};
+
+TEST_P(CudaJoined, HaveTheBitsOfTheirParts) {
+  const bool narrow = GetParam().weights == CudaWeights::bf16;
+  for (const auto& [what, name, done] :
+       {std::tuple{Joined::copy_in_and_inputs, "copy_in_and_inputs", true},
+        {Joined::quantiles_and_statistics, "quantiles_and_statistics", true},
+        {Joined::knot_paths, "knot_paths", true},
+        {Joined::linear_sum, "linear_sum", narrow},
+        {Joined::time_attention_and_gather, "time_attention_and_gather",
+         narrow && tensor_heads()}}) {
+    SCOPED_TRACE(name);
+    refuse(what, done, expect_same);
   }
 }
 
 // These multiply by the inverse root of a row behind the product and not before it.
 TEST_P(CudaJoined, NormsWithinProductsAreCloseToNormsBeforeThem) {
+  const bool narrow = GetParam().weights == CudaWeights::bf16;
   const double bound = GetParam().weights == CudaWeights::f32    ? 2e-5
                        : GetParam().weights == CudaWeights::tf32 ? 0.02
                                                                  : 0.15;
-  for (const auto& [what, name] : {std::pair{Joined::norm_linear, "norm_linear"},
-                                   {Joined::norm_values, "norm_values"},
-                                   {Joined::norm_residual_mlp, "norm_residual_mlp"}}) {
+  for (const auto& [what, name, done] :
+       {std::tuple{Joined::norm_linear, "norm_linear", true},
+        {Joined::norm_values, "norm_values", tensor_heads()},  // of heads that share no keys
+        {Joined::norm_residual_mlp, "norm_residual_mlp", narrow}}) {
     SCOPED_TRACE(name);
-    int joined = 0, refused = 0;
-    const std::vector<Forecast> found = forecasts(Joined::none, what, joined);
-    const std::vector<Forecast> parts = forecasts(what, what, refused);
-    EXPECT_EQ(refused, 0);
-    const bool wide = GetParam().config.d_model == 128;  // the other has no form without norms
-    const bool expected =
-        what == Joined::norm_linear ||
-        (what == Joined::norm_values ? wide : GetParam().weights == CudaWeights::bf16);
-    EXPECT_EQ(joined > 0, expected);
-    ASSERT_EQ(found.size(), parts.size());
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      const std::vector<double> a(found[i].quantiles.begin(), found[i].quantiles.end());
-      const std::vector<double> b(parts[i].quantiles.begin(), parts[i].quantiles.end());
+    refuse(what, done, [bound](const Forecast& found, const Forecast& parts) {
+      const std::vector<double> a(found.quantiles.begin(), found.quantiles.end());
+      const std::vector<double> b(parts.quantiles.begin(), parts.quantiles.end());
       EXPECT_LT(test::distance(a, b), bound);
-    }
+    });
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, CudaJoined,
-                         testing::Values(Case{"Float32", CudaWeights::f32, wide(8)},
-                                         Case{"Tf32", CudaWeights::tf32, wide(8)},
-                                         Case{"Bfloat16", CudaWeights::bf16, wide(8)},
-                                         Case{"Bfloat16Patch32", CudaWeights::bf16, wide(32)},
-                                         Case{"Float32Odd", CudaWeights::f32, odd()},
-                                         Case{"Bfloat16Odd", CudaWeights::bf16, odd()}),
-                         [](const auto& made) { return std::string(made.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Models, CudaJoined,
+    testing::Values(Case{"Float32", CudaWeights::f32, test::heads_of_64(2, 8)},
+                    Case{"Tf32", CudaWeights::tf32, test::heads_of_64(2, 8)},
+                    Case{"Bfloat16", CudaWeights::bf16, test::heads_of_64(2, 8)},
+                    Case{"Bfloat16Patch32", CudaWeights::bf16, test::heads_of_64(2, 32)},
+                    Case{"Float32Odd", CudaWeights::f32, odd()},
+                    Case{"Bfloat16Odd", CudaWeights::bf16, odd()}),
+    [](const auto& made) { return std::string(made.param.name); });
 
 }  // namespace
 }  // namespace toto

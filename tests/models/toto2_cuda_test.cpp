@@ -27,15 +27,7 @@ std::unique_ptr<Toto2> on_device(const Toto2Config& config, CudaWeights weights)
 }
 
 /// The sizes of the smallest release.
-Toto2Config smallest() {
-  Toto2Config c = released();
-  c.patch_size = 32;
-  c.d_model = 256;
-  c.num_heads = c.num_groups = 4;
-  c.qk_dim = c.v_dim = 64;
-  c.d_ff = 688;
-  return c;
-}
+Toto2Config smallest() { return test::heads_of_64(4, 32); }
 
 /// Heads of 64 that share keys, with norms.
 Toto2Config grouped() {

@@ -35,6 +35,16 @@ inline Toto2Config released() {  // the switches of every release, small
   return c;
 }
 
+inline Toto2Config heads_of_64(std::int32_t heads, std::int32_t patch) {  // as every release has
+  Toto2Config c = released();
+  c.patch_size = patch;
+  c.d_model = 64 * heads;
+  c.num_heads = c.num_groups = heads;
+  c.qk_dim = c.v_dim = 64;
+  c.d_ff = 172 * heads;
+  return c;
+}
+
 inline Toto2Config odd() {  // shared keys, heads wider than a panel, values of another width, norms
   Toto2Config c = released();
   c.patch_size = 5;

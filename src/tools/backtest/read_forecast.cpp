@@ -126,7 +126,7 @@ ForecastOptions forecast_options(const Parameters& parameters, const Wanted& wan
 }
 
 ModelDefaults settled(const Options& options, const ModelDefaults& defaults) {
-  return {defaults.paths, options.tails == Tails::automatic ? defaults.tails : options.tails};
+  return {defaults.paths, defaults.meaning(options.tails)};
 }
 
 void take_views(ForecastOptions& options, const Views& views) {
