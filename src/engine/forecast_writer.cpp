@@ -52,9 +52,11 @@ bool ForecastWriter::exact(const ForecastOptions& options) {
   return !options.mean_only && options.quantiles_from == QuantilesFrom::automatic;
 }
 
-bool ForecastWriter::alike(const ForecastOptions& a, const ForecastOptions& b) {
-  return a.mean_only == b.mean_only && a.decode == b.decode && a.paths == b.paths &&
-         exact(a) == exact(b) && a.time_device == b.time_device;
+bool ForecastWriter::alike(const ForecastOptions& a, const ForecastOptions& b,
+                           const ModelDefaults& defaults) {
+  return a.mean_only == b.mean_only && a.decode == b.decode &&
+         defaults.meaning(a.paths) == defaults.meaning(b.paths) && exact(a) == exact(b) &&
+         a.time_device == b.time_device;
 }
 
 const AskedLevels* ForecastWriter::find_levels(const ForecastOptions& options) const {

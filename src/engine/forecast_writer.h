@@ -59,8 +59,9 @@ class ForecastWriter final : public ResultSink {
                                          const ForecastOptions& options) const;
   /// What jobs like this one have in common.
   [[nodiscard]] Generation generation_of(const ForecastOptions& options) const;
-  /// Whether two jobs can go through the engine together.
-  [[nodiscard]] static bool alike(const ForecastOptions& a, const ForecastOptions& b);
+  /// Whether two jobs of a model with these defaults can go through the engine together.
+  [[nodiscard]] static bool alike(const ForecastOptions& a, const ForecastOptions& b,
+                                  const ModelDefaults& defaults);
 
   /// Where the statistics of a job go. Its `out` has been prepared, or says the sizes.
   [[nodiscard]] static StatisticsTarget target_of(const ForecastJob& job);

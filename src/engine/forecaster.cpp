@@ -116,12 +116,13 @@ void Forecaster::forecast(std::span<const Series> series, std::span<const Foreca
       return options.front().progress(before + done, before + total);
     };
   }
+  const ModelDefaults& defaults = impl_->model.info().defaults;
   std::vector<bool> taken(series.size(), false);
   for (std::size_t first = 0; first < series.size(); ++first) {
     if (taken[first]) continue;
     impl_->jobs.clear();
     for (std::size_t i = first; i < series.size(); ++i) {
-      if (taken[i] || !ForecastWriter::alike(options[first], options[i])) continue;
+      if (taken[i] || !ForecastWriter::alike(options[first], options[i], defaults)) continue;
       taken[i] = true;
       impl_->jobs.push_back({&series[i], &options[i], &out[i]});
     }

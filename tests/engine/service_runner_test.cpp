@@ -30,6 +30,8 @@ TEST(ServiceRunner, OnlyOtherOperationsKeepRequestsApart) {
   EXPECT_TRUE(together([](ForecastOptions& o) { o.keep_samples = true; }));
   EXPECT_TRUE(together([](ForecastOptions& o) { o.keep_parameters = true; }));
   EXPECT_TRUE(together([](ForecastOptions& o) { o.decoding.decode_block_size = 32; }));
+  EXPECT_TRUE(together([](ForecastOptions& o) { o.paths = Paths::independent; }));  // the default
+  EXPECT_FALSE(together([](ForecastOptions& o) { o.paths = Paths::coherent; }));
   EXPECT_FALSE(together([](ForecastOptions& o) { o.mean_only = true; }));
   EXPECT_FALSE(together([](ForecastOptions& o) { o.decode = Decode::uncached; }));
   EXPECT_FALSE(together([](ForecastOptions& o) { o.quantiles_from = QuantilesFrom::samples; }));

@@ -33,6 +33,8 @@ def test_a_run_stops_by_the_clock_and_goes_on(tmp_path):
     assert again.step == info["step"] and again.adam.count == info["adam_count"]
     saved = tensors.load_checkpoint(tmp_path / "a")
     assert torch.equal(weights(saved), weights(again.slow))
+    ships = ROOT / "models/toto-nano-2/generation_config.json"
+    assert json.loads((tmp_path / "a" / ships.name).read_text()) == json.loads(ships.read_text())
     state = load_file(tmp_path / "a" / "state0.safetensors")
     assert torch.equal(state["model.head.linear1.bias"], again.model.head.linear1.bias)
     train.train(RECIPE, tmp_path / "b", seconds=1, total=1e4, resume=tmp_path / "a", workers=1)
@@ -183,6 +185,7 @@ def test_adam_is_what_pytorch_has():
 def test_a_light_run_leaves_two_models_and_no_state(tmp_path):
     train.train(RECIPE, tmp_path, steps=2, light=True, profile=1)
     names = {p.name for p in tmp_path.iterdir()}
-    assert names == {"config.json", "curve.csv", "last.safetensors", "model.safetensors", "profile.txt"}
+    assert names == {"config.json", "curve.csv", "generation_config.json", "last.safetensors",
+                     "model.safetensors", "profile.txt"}  # fmt: skip
     averaged, last = (tensors.read(tmp_path / f"{n}.safetensors") for n in ("model", "last"))
     assert averaged.keys() == last.keys()

@@ -51,11 +51,21 @@ def save_weights(path: pathlib.Path, state: dict, dtype) -> None:
     write(path, tensors)
 
 
+# How the models of this program are forecast with where nothing is said (docs/cli.md, What a model names).
+GENERATION = {"paths": "coherent", "tails": "normal"}
+
+
+def save_description(folder: pathlib.Path, config: Config) -> None:
+    """What lies beside the weights."""
+    for name, what in ("config.json", config.to_json()), ("generation_config.json", GENERATION):
+        (folder / name).write_text(json.dumps(what, indent=2, sort_keys=True) + "\n")
+
+
 def save_checkpoint(folder: pathlib.Path, config: Config, state: dict, dtype) -> None:
     """A folder in the format of Toto 2.0."""
     folder.mkdir(parents=True, exist_ok=True)
     save_weights(folder / "model.safetensors", state, dtype)
-    (folder / "config.json").write_text(json.dumps(config.to_json(), indent=2, sort_keys=True))
+    save_description(folder, config)
 
 
 def load_checkpoint(folder: pathlib.Path) -> Toto2:

@@ -119,7 +119,7 @@ def main():
     kept = {n: t if n.endswith("_tau") else t.bfloat16() for n, t in weights.items()}
     args.out.mkdir(parents=True, exist_ok=True)
     tensors.write(args.out / "model.safetensors", kept)
-    (args.out / "config.json").write_text(json.dumps(config.to_json(), indent=2, sort_keys=True))
+    tensors.save_description(args.out, config)
     said["weights"] = sum(t.numel() for t in kept.values())
     print(json.dumps(said))
 

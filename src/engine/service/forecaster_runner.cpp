@@ -81,7 +81,7 @@ Estimate ForecasterRunner::estimate(const Request& request, bool bytes) const {
 }
 
 bool ForecasterRunner::compatible(const Request& a, const Request& b) const {
-  return ForecastWriter::alike(a.options, b.options);
+  return ForecastWriter::alike(a.options, b.options, model_.info().defaults);
 }
 
 ForecasterRunner::Shared ForecasterRunner::current() {
