@@ -190,7 +190,8 @@ TEST(Toto2Paths, AContextThatShowsNothingJoinsNothing) {
     const Forecast joined = one(forecaster, own, drawn(70, 64));
     const Forecast plain = one(forecaster, own, drawn(70, 64, Paths::independent));
     for (std::size_t i = 0; i < joined.samples.size(); ++i) {
-      ASSERT_NEAR(joined.samples[i], plain.samples[i], 2e-3) << i;
+      const float size = std::max(1000.0F, std::abs(plain.samples[i]));  // walks are near 1,000
+      ASSERT_NEAR(joined.samples[i], plain.samples[i], 2e-6 * size) << i;
     }
   }
   OwnedSeries constant = walk(6, 200);
@@ -241,7 +242,7 @@ TEST(Toto2Paths, BatchThreadsMemoryAndOrderChangeNoBit) {
     expect_same(all(single, series, options), together);
     Forecaster three(nano2({.threads = 3}));
     expect_same(all(three, series, options), together);
-    Forecaster small(nano2(), {.memory_limit = std::uint64_t{1} << 20});
+    Forecaster small(nano2(), {.memory_limit = std::uint64_t{5} << 18});
     expect_same(all(small, series, options), together);
     EXPECT_GT(small.counters().splits, 0U);
     // Beside requests of other horizons, in a plan that is larger than needed.
@@ -345,8 +346,10 @@ TEST(CudaToto2Paths, AgreeWithTheReference) {
       const std::vector<Forecast> a = all(device, series, options);
       const std::vector<Forecast> b = all(oracle, series, options);
       for (std::size_t i = 0; i < series.size(); ++i) {
+        // Five values near 1,000 after zeros have bands as wide as they are high.
+        const double bound = 0.02 + 2e-5 * *std::ranges::max_element(b[i].std);
         for (std::size_t k = 0; k < a[i].samples.size(); ++k) {
-          ASSERT_NEAR(a[i].samples[k], b[i].samples[k], 0.02) << i << ", " << k;
+          ASSERT_NEAR(a[i].samples[k], b[i].samples[k], bound) << i << ", " << k;
         }
       }
     }
