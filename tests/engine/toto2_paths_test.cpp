@@ -242,7 +242,7 @@ TEST(Toto2Paths, BatchThreadsMemoryAndOrderChangeNoBit) {
     expect_same(all(single, series, options), together);
     Forecaster three(nano2({.threads = 3}));
     expect_same(all(three, series, options), together);
-    Forecaster small(nano2(), {.memory_limit = std::uint64_t{5} << 18});
+    Forecaster small(nano2(), {.memory_limit = forecaster.counters().working_bytes / 3});
     expect_same(all(small, series, options), together);
     EXPECT_GT(small.counters().splits, 0U);
     // Beside requests of other horizons, in a plan that is larger than needed.
@@ -346,7 +346,7 @@ TEST(CudaToto2Paths, AgreeWithTheReference) {
       const std::vector<Forecast> a = all(device, series, options);
       const std::vector<Forecast> b = all(oracle, series, options);
       for (std::size_t i = 0; i < series.size(); ++i) {
-        // Five values near 1,000 after zeros have bands as wide as they are high.
+        // Five values near 1,000 in a patch filled with zeros have bands as wide as they are high.
         const double bound = 0.02 + 2e-5 * *std::ranges::max_element(b[i].std);
         for (std::size_t k = 0; k < a[i].samples.size(); ++k) {
           ASSERT_NEAR(a[i].samples[k], b[i].samples[k], bound) << i << ", " << k;

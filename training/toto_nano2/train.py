@@ -3,7 +3,7 @@
 
     training/train2 training/recipes/nano2.json --out RUN --steps 2000
     training/train2 training/recipes/nano2.json --out RUN --seconds 560 --total 1120
-    training/train2 training/recipes/nano2-b.json --weights models/toto-nano-2 --out RUN --seconds 500
+    training/train2 training/recipes/nano2-b.json --weights models/NAME --out RUN --seconds 500
     training/train2 training/recipes/nano2-d.json --weights runs/narrow --out RUN --seconds 500 --compile --graphs
     torchrun --nproc-per-node 4 training/train2 training/recipes/mini2.json --out RUN --seconds 560 --compile --graphs
 
