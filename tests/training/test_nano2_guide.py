@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that forecast short histories as another network does, and long ones as before."""
+
+import torch
+
+from nano2_support import RECIPE, batch_of, weights
+from toto_nano2 import batches, guide, tensors
+from toto_nano2.model import Config, Toto2
+
+
+def checkpoint(folder, seed):
+    torch.manual_seed(seed)
+    model = Toto2(Config(**RECIPE["model"]))
+    tensors.save_checkpoint(folder, model.config, model.state_dict(), torch.float32)
+    return folder
+
+
+def guided_run(tmp_path):
+    return guide.Guided(guide.RECIPE, checkpoint(tmp_path / "run", 1), checkpoint(tmp_path / "guide", 2))
+
+
+def test_known_counts_what_was_seen(tmp_path):
+    p = batch_of(batches.SHAPES[1])
+    patch = p.inputs.shape[-1] // 2
+    seen = guide.known(p)
+    assert seen.max() <= p.inputs.shape[2] * patch
+    assert (seen.diff(dim=-1) >= 0).all()
+    first = (p.inputs[0, 0, 0, patch:] == 0).sum()
+    assert seen[0, 0, 0] == first
+
+
+def test_short_histories_have_the_guide_for_a_target_and_long_ones_the_run(tmp_path):
+    run, p = guided_run(tmp_path), batch_of(batches.SHAPES[1])
+    seen = guide.known(p)
+    distance, share = run.distances(p)
+    assert (share[seen <= guide.SHORT] == 1).all() and (share[seen >= guide.LONG] == 0).all()
+    assert (distance[seen >= guide.LONG] == 0).all()  # the run as it began
+    felt = (seen >= guide.LEAST) & (seen <= guide.SHORT)
+    assert felt.any() and (distance[felt] > 0).all()
+    run.model.load_state_dict(run.guide.state_dict())
+    distance, _ = run.distances(p)
+    assert (distance[felt] == 0).all() and (distance[seen >= guide.LONG] > 0).all()
+
+
+def test_steps_bring_short_histories_nearer_and_repeat(tmp_path):
+    near, far = checkpoint(tmp_path / "run", 1), tmp_path / "guide"
+    other = tensors.load_checkpoint(near)
+    with torch.no_grad():  # as another moment of the same run
+        for p in other.parameters():
+            p.add_(0.05 * p.std().nan_to_num(0) * torch.randn(p.shape, generator=torch.Generator().manual_seed(3)))
+    tensors.save_checkpoint(far, other.config, other.state_dict(), torch.float32)
+    before = guide.Guided(guide.RECIPE, near, far)
+    once, again = (guide.guided(near, far, 25, 0.05, 1920, say=lambda *a, **k: None) for _ in range(2))
+    assert torch.equal(weights(once), weights(again))
+    p = batch_of(batches.SHAPES[0])
+    was, share = before.distances(p)
+    before.model.load_state_dict(once.state_dict())
+    now, _ = before.distances(p)
+    assert now[share == 1].mean() < 0.7 * was[share == 1].mean()
