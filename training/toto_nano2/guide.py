@@ -26,8 +26,8 @@ from .run import Run
 
 SHORT, LONG = 64, 96  # observed values; between them the target goes from one to the other
 LEAST = 3  # values that a token knows of before it counts
-SHARES = {"one": 10, "brief": 5, "short": 2, "middle": 1.5, "long": 1.5}  # of the steps
-NARROW = 0.02  # a band, in arcsinh space, is no narrower than this
+SHARES = {"one": 6, "brief": 4, "short": 3, "middle": 3, "long": 4}  # of the steps
+NARROW = 0.01  # a band, in arcsinh space, is no narrower than this
 RECIPE = {"seed": 11, "weight_decay": 0.0, "clip": 3.0, "ema": 0.98, "muon_lr": 0.02, "adam_lr": 0.02,
           "bfloat16": False, "evenness": 0.0}  # fmt: skip
 
@@ -72,9 +72,11 @@ class Guided(Run):
         return mean.detach(), mean
 
 
-def guided(weights, guide, steps, peak, tokens, say=print):
-    """The averaged weights after so many steps, as a model."""
+def guided(weights, guide, steps, peak, tokens, begin=None, say=print):
+    """The averaged weights after so many steps, as a model; `begin`: another checkpoint to begin from."""
     run = Guided(RECIPE, weights, guide)
+    if begin:
+        run.begin_from(begin)
     pool = Pool(RECIPE["seed"] * 10**9, 4e6, "cpu", 65536)
     while not pool.ready():
         pool.fill_here()
@@ -82,7 +84,7 @@ def guided(weights, guide, steps, peak, tokens, say=print):
     generator.manual_seed(RECIPE["seed"])
     r = Random(generator, torch.device("cpu"))
     shapes = [s for s in SHAPES if s.name in SHARES]
-    weight = torch.tensor([SHARES[s.name] for s in shapes])
+    weight = torch.tensor([float(SHARES[s.name]) for s in shapes])
     patch = run.model.config.patch_size
     found = []
     for step in range(steps):
@@ -105,11 +107,12 @@ def main():
     parser.add_argument("run", type=pathlib.Path, help="checkpoint that is trained")
     parser.add_argument("guide", type=pathlib.Path, help="checkpoint whose forecasts of short histories it takes")
     parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--begin", type=pathlib.Path, help="checkpoint to begin from in place of RUN, to go on")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--peak", type=float, default=0.1, help="of the learning rate of a run")
     parser.add_argument("--tokens", type=int, default=4 * LEAST_TOKENS, help="of a step")
     args = parser.parse_args()
-    model = guided(args.run, args.guide, args.steps, args.peak, args.tokens)
+    model = guided(args.run, args.guide, args.steps, args.peak, args.tokens, args.begin)
     tensors.save_checkpoint(args.out, model.config, model.state_dict(), torch.bfloat16)
 
 

@@ -32,9 +32,9 @@ BRIEF = {  # up to a few hundred steps: what companies and offices count
     calendars.days: 6, business.drifting: 16, business.steady: 14, business.evolving: 12,
 }  # fmt: skip
 FEW = BRIEF | {  # those of which up to four patches are seen: they drift and grow more, LOG.md says why
-    business.drifting: 42, business.compounding: 24, business.steady: 24, business.evolving: 14, growth.growing: 12, growth.smoothing: 18,
-    curves.curve: 4, calendars.days: 3, events.plain_walk: 2.5, business.arma: 2, cycles.noisy: 1.5, cycles.clean: 1,
-    events.dense_counts: 1, events.jumps: 0.5,
+    business.drifting: 42, business.compounding: 24, business.steady: 24, business.evolving: 14,
+    growth.growing: 12, growth.smoothing: 18, curves.curve: 4, calendars.days: 3, events.plain_walk: 2.5,
+    business.arma: 2, cycles.noisy: 1.5, cycles.clean: 1, events.dense_counts: 1, events.jumps: 0.5,
 }  # fmt: skip
 SURPRISES = 0.4  # of the brief ones change in some way that nothing foretold
 PRICES = 0.02  # as an exchange reports them: nothing clipped, rounded or lost
