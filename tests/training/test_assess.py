@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from toto_nano import baselines, evaluate, scores
 from toto_nano.evaluation_data import Series
-from toto_nano2 import classes, forecasts, probes
+from toto_nano2 import classes, far, forecasts, probes
 
 
 def make(name, interval, n, seed=1):
@@ -98,3 +98,18 @@ def test_tables_have_whole_numbers_and_gaps():
 
     table = pd.DataFrame({"series": [3, 12], "error": [0.5, np.nan]}, index=["a", "b"])
     assert evaluate.markdown(table).split("\n")[2:] == ["| a | 3 | 0.500 |", "| b | 12 |  |"]
+
+
+def test_far_horizons_are_judged_by_bands_against_the_last_week():
+    y = np.random.default_rng(1).normal(size=168 * 12)
+    hourly = Series("one", "any", "hourly", "made", "test", y, "2020-01-01")
+    windows = scores.windows(far.far(hourly), 6, 504)
+    assert windows and all(len(w.future) == 336 for w in windows)
+    repeated = [np.repeat(np.concatenate([w.past[-168:]] * 2)[:, None], len(scores.LEVELS), 1) for w in windows]
+    for _, _, error, share in far.judged(windows, repeated):
+        assert error == pytest.approx(1) and share == 0
+    wide = [r + np.linspace(-9, 9, len(scores.LEVELS)) for r in repeated]
+    for q, w in zip(wide, windows):
+        q[168:, scores.MEDIAN] = w.future[168:] + 0.5 * (q[168:, scores.MEDIAN] - w.future[168:])
+    errors = [error for _, _, error, _ in far.judged(windows, wide)]
+    assert errors == pytest.approx([1, 1, 1, 0.5, 0.5]) and all(row[3] == 1 for row in far.judged(windows, wide))

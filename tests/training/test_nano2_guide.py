@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights that forecast short histories as another network does, and long ones as before."""
 
+import pytest
 import torch
 
 from nano2_support import RECIPE, batch_of, weights
@@ -15,31 +16,29 @@ def checkpoint(folder, seed):
     return folder
 
 
-def guided_run(tmp_path):
+@pytest.fixture
+def run(tmp_path):
     return guide.Guided(guide.RECIPE, checkpoint(tmp_path / "run", 1), checkpoint(tmp_path / "guide", 2))
 
 
-def test_known_counts_what_was_seen(tmp_path):
+def most(found):
+    """Tokens that saw one value again and again give the same whatever the weights."""
+    return found.float().mean() > 0.9
+
+
+def test_short_histories_have_the_guide_for_a_target_and_long_ones_the_run(run):
     p = batch_of(batches.SHAPES[1])
-    patch = p.inputs.shape[-1] // 2
-    seen = guide.known(p)
-    assert seen.max() <= p.inputs.shape[2] * patch
-    assert (seen.diff(dim=-1) >= 0).all()
-    first = (p.inputs[0, 0, 0, patch:] == 0).sum()
-    assert seen[0, 0, 0] == first
-
-
-def test_short_histories_have_the_guide_for_a_target_and_long_ones_the_run(tmp_path):
-    run, p = guided_run(tmp_path), batch_of(batches.SHAPES[1])
     seen = guide.known(p)
     distance, share = run.distances(p)
+    between = (seen > guide.SHORT) & (seen < guide.LONG)
+    assert between.any() and ((share[between] > 0) & (share[between] < 1)).all()
     assert (share[seen <= guide.SHORT] == 1).all() and (share[seen >= guide.LONG] == 0).all()
     assert (distance[seen >= guide.LONG] == 0).all()  # the run as it began
     felt = (seen >= guide.LEAST) & (seen <= guide.SHORT)
-    assert felt.any() and (distance[felt] > 0).any()
+    assert most(distance[felt] > 0)
     run.model.load_state_dict(run.guide.state_dict())
     distance, _ = run.distances(p)
-    assert (distance[felt] == 0).all() and (distance[seen >= guide.LONG] > 0).any()
+    assert (distance[felt] == 0).all() and most(distance[seen >= guide.LONG] > 0)
 
 
 def test_steps_bring_short_histories_nearer_and_repeat(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from toto_nano.noise import Draw
-from toto_nano2 import business, calendars, graphs, loads, quotes, series
+from toto_nano2 import batches, business, calendars, graphs, loads, quotes, series
 
 
 @pytest.mark.parametrize("kind", series.LENGTHS)
@@ -23,6 +23,14 @@ def test_every_family_varies(family):
     y = family(draw, 16, 200)
     assert y.shape == (16, 200) and y.isfinite().all()
     assert (y.std(-1) > 0).float().mean() > 0.8
+
+
+def test_the_shortest_rows_drift_more():
+    few, brief = (series.chunk(5, kind, 300000).squeeze(1)[..., :128] for kind in ("few", "brief"))
+    t = torch.linspace(-1, 1, 128)
+    trend = [(((y - y.mean(-1, keepdim=True)) @ t) / (y.std(-1) * t.norm() * 127**0.5 + 1e-6)).abs().median() for y in (few, brief)]
+    assert trend[0] > 1.1 * trend[1], trend
+    assert batches.SHAPES[0].name == "one" and batches.SHAPES[0].kind == "few"
 
 
 def test_prices_have_no_drift_that_tells():

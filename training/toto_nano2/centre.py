@@ -5,7 +5,7 @@
 
 A vector that is added to every key of a head adds one number to all logits of a query, which a softmax does not see.
 So nothing in a loss holds that vector where it was. In one run it grew until logits of the last layer over time were
-12,000 with 150 between them, and float32 had three digits left for those. This takes the mean key, on synthetic series,
+12,000 with 150 between them, and float32 holds numbers of that size to a thousandth. This takes the mean key, on synthetic series,
 off the bias of the keys. It can do so where positions do not turn them: in the second half of each head. Forecasts are
 the same but for rounding. The layer over variates is left as it is.
 """
@@ -38,12 +38,12 @@ class Watched(Parts):
 
 
 @torch.no_grad()
-def mean_keys(model, seed=SEED):
+def mean_keys(model):
     """(heads, width) of every layer over time, by its number: the mean key over tokens of all shapes of single series."""
-    made = pool.Pool(seed * 10**9, POINTS, "cpu", 65536)
+    made = pool.Pool(SEED * 10**9, POINTS, "cpu", 65536)
     while not made.ready():
         made.fill_here()
-    r = batches.Random(torch.Generator().manual_seed(seed), torch.device("cpu"))
+    r = batches.Random(torch.Generator().manual_seed(SEED), torch.device("cpu"))
     sums, count = {}, 0
     for shape in SHAPES:
         p = batches.draw(made, shape, TOKENS, r, model.config.patch_size)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forecasts of short histories like another network's, all others as they are.
+"""Forecasts of short histories like another network's, those of longer ones as near as may be to what they were.
 
     training/guide RUN GUIDE OUT --steps 300
 
 RUN and GUIDE are checkpoints of one shape, such as two moments of one run: while the learning rate falls, a network
 learns the families ever more exactly, and real series of a few patches are unlike them (LOG.md). The weights of RUN
-are trained until tokens that know of less than SHORT values give the quantiles of GUIDE and those that know of more
-than LONG values give those of RUN. No outcome is used, only synthetic series to compare on. The same arguments give
-the same weights on one machine.
+are trained for some steps towards the quantiles of GUIDE, at tokens that know of less than SHORT values, and towards
+their own, at those that know of more than LONG. Series are single variates: the layer over variates is neither trained
+nor held. No outcome is used, only synthetic series to compare on. The same arguments give the same weights on one
+machine.
 """
 
 import argparse
@@ -19,30 +20,22 @@ from torch.nn.functional import smooth_l1_loss
 from . import tensors
 from .batches import LEAST_TOKENS, SHAPES, Random, draw
 from .clock import schedule
-from .losses import LEVELS
-from .model import Parts, read
+from .model import Parts
 from .pool import Pool
 from .run import Run
+from .widths import lengths
 
 SHORT, LONG = 64, 96  # observed values; between them the target goes from one to the other
 LEAST = 3  # values that a token knows of before it counts
 SHARES = {"one": 6, "brief": 4, "short": 3, "middle": 3, "long": 4}  # of the steps
 NARROW = 0.01  # a band, in arcsinh space, is no narrower than this
 RECIPE = {"seed": 11, "weight_decay": 0.0, "clip": 3.0, "ema": 0.98, "muon_lr": 0.02, "adam_lr": 0.02,
-          "bfloat16": False, "evenness": 0.0}  # fmt: skip
-
-
-def quantiles(model, p, parts):
-    """(B, V, N, P, 9) in arcsinh space."""
-    x = model.stream(p.inputs, p.time_mask, p.variate_mask, torch.float32, parts)
-    raw = read(x, model.config.norm_eps, torch.float32, *model.head.weights())
-    return raw.unflatten(-1, (-1, len(LEVELS))).unflatten(0, p.inputs.shape[:3])
+          "bfloat16": False}  # fmt: skip
 
 
 def known(p):
     """(B, V, N): how many values were observed up to the end of each patch."""
-    flags = p.inputs[..., p.inputs.shape[-1] // 2 :]
-    return (1 - flags).sum(-1).cumsum(-1)
+    return lengths(p, p.inputs.shape[-1] // 2).view(p.inputs.shape[:3])
 
 
 class Guided(Run):
@@ -54,34 +47,39 @@ class Guided(Run):
         self.keeper, self.guide = tensors.load_checkpoint(weights), tensors.load_checkpoint(guide)
         self.parts = Parts()
 
+    def quantiles(self, model, p):
+        """(B, V, N, P, 9) in arcsinh space."""
+        return model(p.inputs, p.time_mask, p.variate_mask, torch.float32, self.parts)
+
     def distances(self, p):
         """(B, V, N) distance of each token, and the share of GUIDE in its target."""
         seen = known(p)
         share = ((LONG - seen) / (LONG - SHORT)).clamp(0, 1)
         with torch.no_grad():
-            kept, other = (quantiles(m, p, self.parts) for m in (self.keeper, self.guide))
+            kept, other = (self.quantiles(m, p) for m in (self.keeper, self.guide))
             target = torch.lerp(kept, other, share[..., None, None])
             band = (target[..., -1:] - target[..., :1]).mean(-2, keepdim=True).clamp(min=NARROW)
-        off = quantiles(self.model, p, self.parts) / band
+        off = self.quantiles(self.model, p) / band
         off = smooth_l1_loss(off, target / band, beta=0.1, reduction="none").mean((-1, -2))
         return off * (seen >= LEAST), share
 
     def loss_of(self, prepared):
+        """Mean distance of tokens that count, and what is trained on."""
         loss, _ = self.distances(prepared)
-        mean = loss.mean()
-        return mean.detach(), mean
+        counted = (known(prepared) >= LEAST).sum().clamp(min=1)
+        return loss.detach().sum() / counted, loss.mean()
 
 
-def guided(weights, guide, steps, peak, tokens, begin=None, say=print):
+def guided(weights, guide, steps, peak, tokens, begin=None, seed=RECIPE["seed"], say=print):
     """The averaged weights after so many steps, as a model; `begin`: another checkpoint to begin from."""
     run = Guided(RECIPE, weights, guide)
     if begin:
         run.begin_from(begin)
-    pool = Pool(RECIPE["seed"] * 10**9, 4e6, "cpu", 65536)
+    pool = Pool(seed * 10**9, 4e6, "cpu", 65536)
     while not pool.ready():
         pool.fill_here()
     generator = torch.Generator()
-    generator.manual_seed(RECIPE["seed"])
+    generator.manual_seed(seed)
     r = Random(generator, torch.device("cpu"))
     shapes = [s for s in SHAPES if s.name in SHARES]
     weight = torch.tensor([float(SHARES[s.name]) for s in shapes])
@@ -109,10 +107,11 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--begin", type=pathlib.Path, help="checkpoint to begin from in place of RUN, to go on")
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--peak", type=float, default=0.1, help="of the learning rate of a run")
+    parser.add_argument("--peak", type=float, default=0.1, help="share of the learning rate of a run")
+    parser.add_argument("--seed", type=int, default=RECIPE["seed"], help="of the series; another one to go on")
     parser.add_argument("--tokens", type=int, default=4 * LEAST_TOKENS, help="of a step")
     args = parser.parse_args()
-    model = guided(args.run, args.guide, args.steps, args.peak, args.tokens, args.begin)
+    model = guided(args.run, args.guide, args.steps, args.peak, args.tokens, args.begin, args.seed)
     tensors.save_checkpoint(args.out, model.config, model.state_dict(), torch.bfloat16)
 
 
