@@ -18,7 +18,7 @@ def checkpoint(folder, seed):
 
 @pytest.fixture
 def run(tmp_path):
-    return guide.Guided(guide.RECIPE, checkpoint(tmp_path / "run", 1), checkpoint(tmp_path / "guide", 2))
+    return guide.Guided(checkpoint(tmp_path / "run", 1), checkpoint(tmp_path / "guide", 2))
 
 
 def most(found):
@@ -29,15 +29,16 @@ def most(found):
 def test_short_histories_have_the_guide_for_a_target_and_long_ones_the_run(run):
     p = batch_of(batches.SHAPES[1])
     seen = guide.known(p)
-    distance, share = run.distances(p)
+    distance, share, counts = run.distances(p)
     between = (seen > guide.SHORT) & (seen < guide.LONG)
     assert between.any() and ((share[between] > 0) & (share[between] < 1)).all()
     assert (share[seen <= guide.SHORT] == 1).all() and (share[seen >= guide.LONG] == 0).all()
     assert (distance[seen >= guide.LONG] == 0).all()  # the run as it began
-    felt = (seen >= guide.LEAST) & (seen <= guide.SHORT)
+    assert torch.equal(counts, seen >= guide.LEAST)
+    felt = counts & (seen <= guide.SHORT)
     assert most(distance[felt] > 0)
     run.model.load_state_dict(run.guide.state_dict())
-    distance, _ = run.distances(p)
+    distance, _, _ = run.distances(p)
     assert (distance[felt] == 0).all() and most(distance[seen >= guide.LONG] > 0)
 
 
@@ -48,11 +49,11 @@ def test_steps_bring_short_histories_nearer_and_repeat(tmp_path):
         for p in other.parameters():
             p.add_(0.05 * p.std().nan_to_num(0) * torch.randn(p.shape, generator=torch.Generator().manual_seed(3)))
     tensors.save_checkpoint(far, other.config, other.state_dict(), torch.float32)
-    before = guide.Guided(guide.RECIPE, near, far)
+    before = guide.Guided(near, far)
     once, again = (guide.guided(near, far, 25, 0.05, 1920, say=lambda *a, **k: None) for _ in range(2))
     assert torch.equal(weights(once), weights(again))
     p = batch_of(batches.SHAPES[0])
-    was, share = before.distances(p)
+    was, share, _ = before.distances(p)
     before.model.load_state_dict(once.state_dict())
-    now, _ = before.distances(p)
+    now, _, _ = before.distances(p)
     assert now[share == 1].mean() < 0.7 * was[share == 1].mean()

@@ -26,11 +26,11 @@ def test_every_family_varies(family):
 
 
 def test_the_shortest_rows_drift_more():
-    few, brief = (series.chunk(5, kind, 300000).squeeze(1)[..., :128] for kind in ("few", "brief"))
+    shortest, brief = (series.chunk(5, kind, 300000).squeeze(1)[..., :128] for kind in ("shortest", "brief"))
     t = torch.linspace(-1, 1, 128)
-    trend = [(((y - y.mean(-1, keepdim=True)) @ t) / (y.std(-1) * t.norm() * 127**0.5 + 1e-6)).abs().median() for y in (few, brief)]
+    trend = [(((y - y.mean(-1, keepdim=True)) @ t) / (y.std(-1) * t.norm() * 127**0.5 + 1e-6)).abs().median() for y in (shortest, brief)]
     assert trend[0] > 1.1 * trend[1], trend
-    assert batches.SHAPES[0].name == "one" and batches.SHAPES[0].kind == "few"
+    assert batches.SHAPES[0].name == "one" and batches.SHAPES[0].kind == "shortest"
 
 
 def test_prices_have_no_drift_that_tells():

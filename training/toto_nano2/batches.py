@@ -25,7 +25,7 @@ class Shape:
 
 
 SHAPES = [
-    Shape("one", "few", 4, 1, 0.11, 3, 2, few=0.45),
+    Shape("one", "shortest", 4, 1, 0.11, 3, 2, few=0.45),
     Shape("brief", "brief", 8, 1, 0.25, 2, 6),
     Shape("short", "short", 16, 1, 0.15, 8, 12),
     Shape("middle", "middle", 48, 1, 0.16, 16, 24),
@@ -164,7 +164,8 @@ def draw(pool, shape: Shape, tokens, r: Random, patch=32, few=None) -> prepare.P
     ring = pool.rings[shape.kind]
     x = ring.sample(rows, r.generator)
     length = shape.patches * patch
-    x = cropped(r, x, length) if shape.kind in ("brief", "few") else x[..., :length]
+    if x.shape[-1] > length:
+        x = cropped(r, x, length)
     if shape.variates == 1:
         x = resampled(r, x, pool.rings["long"])
         x = mixed(r, x, x.roll(1, 0))

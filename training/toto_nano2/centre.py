@@ -5,9 +5,9 @@
 
 A vector that is added to every key of a head adds one number to all logits of a query, which a softmax does not see.
 So nothing in a loss holds that vector where it was. In one run it grew until logits of the last layer over time were
-12,000 with 150 between them, and float32 holds numbers of that size to a thousandth. This takes the mean key, on synthetic series,
-off the bias of the keys. It can do so where positions do not turn them: in the second half of each head. Forecasts are
-the same but for rounding. The layer over variates is left as it is.
+12,000 with 150 between them, and float32 holds numbers of that size to a thousandth. This takes the mean key, on
+synthetic series, off the bias of the keys. It can do so where positions do not turn them: in the second half of each
+head. Forecasts are the same but for rounding. The layer over variates is left as it is.
 """
 
 import argparse

@@ -20,7 +20,6 @@ from torch.nn.functional import smooth_l1_loss
 from . import tensors
 from .batches import LEAST_TOKENS, SHAPES, Random, draw
 from .clock import schedule
-from .model import Parts
 from .pool import Pool
 from .run import Run
 from .widths import lengths
@@ -41,18 +40,17 @@ def known(p):
 class Guided(Run):
     """A run whose loss is the distance to the quantiles of two networks, in bands of the target."""
 
-    def __init__(self, recipe, weights, guide):
-        super().__init__(recipe | {"model": vars(tensors.load_checkpoint(weights).config)}, "cpu")
-        self.begin_from(weights)
+    def __init__(self, weights, guide, begin=None):
         self.keeper, self.guide = tensors.load_checkpoint(weights), tensors.load_checkpoint(guide)
-        self.parts = Parts()
+        super().__init__(RECIPE | {"model": vars(self.keeper.config)}, "cpu")
+        self.begin_from(begin or weights)
 
     def quantiles(self, model, p):
         """(B, V, N, P, 9) in arcsinh space."""
-        return model(p.inputs, p.time_mask, p.variate_mask, torch.float32, self.parts)
+        return model(p.inputs, p.time_mask, p.variate_mask, torch.float32, self.losses.parts)
 
     def distances(self, p):
-        """(B, V, N) distance of each token, and the share of GUIDE in its target."""
+        """(B, V, N) each: the distance of tokens, the share of GUIDE in their targets, and which of them count."""
         seen = known(p)
         share = ((LONG - seen) / (LONG - SHORT)).clamp(0, 1)
         with torch.no_grad():
@@ -61,20 +59,18 @@ class Guided(Run):
             band = (target[..., -1:] - target[..., :1]).mean(-2, keepdim=True).clamp(min=NARROW)
         off = self.quantiles(self.model, p) / band
         off = smooth_l1_loss(off, target / band, beta=0.1, reduction="none").mean((-1, -2))
-        return off * (seen >= LEAST), share
+        return off, share, seen >= LEAST
 
     def loss_of(self, prepared):
         """Mean distance of tokens that count, and what is trained on."""
-        loss, _ = self.distances(prepared)
-        counted = (known(prepared) >= LEAST).sum().clamp(min=1)
-        return loss.detach().sum() / counted, loss.mean()
+        distance, _, counts = self.distances(prepared)
+        loss = distance * counts
+        return loss.detach().sum() / counts.sum().clamp(min=1), loss.mean()
 
 
 def guided(weights, guide, steps, peak, tokens, begin=None, seed=RECIPE["seed"], say=print):
     """The averaged weights after so many steps, as a model; `begin`: another checkpoint to begin from."""
-    run = Guided(RECIPE, weights, guide)
-    if begin:
-        run.begin_from(begin)
+    run = Guided(weights, guide, begin)
     pool = Pool(seed * 10**9, 4e6, "cpu", 65536)
     while not pool.ready():
         pool.fill_here()

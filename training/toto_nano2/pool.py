@@ -12,7 +12,7 @@ import torch
 
 from . import series
 
-WEIGHTS = {"long": 0.30, "middle": 0.17, "short": 0.18, "group": 0.09, "brief": 0.17, "few": 0.09}
+WEIGHTS = {"long": 0.30, "middle": 0.17, "short": 0.18, "group": 0.09, "brief": 0.17, "shortest": 0.09}
 MARGIN = 0.02  # of a full ring, behind the place that is being overwritten
 
 

@@ -9,7 +9,7 @@ from toto_nano.noise import Draw, by_kind, unit
 from . import business, calendars, cycles, events, graphs, growth, loads, quotes
 
 POINTS = 655360  # of one chunk
-LENGTHS = {"few": 288, "brief": 288, "long": 5120, "middle": 1536, "short": 512, "group": 1024}
+LENGTHS = {"shortest": 288, "brief": 288, "long": 5120, "middle": 1536, "short": 512, "group": 1024}
 VARIATES = 4
 
 COMMON = {
@@ -31,7 +31,7 @@ BRIEF = {  # up to a few hundred steps: what companies and offices count
     events.bounded: 2, events.jumps: 1.5, events.plain_walk: 4, events.flat_noise: 1.5,
     calendars.days: 6, business.drifting: 16, business.steady: 14, business.evolving: 12,
 }  # fmt: skip
-FEW = BRIEF | {  # those of which up to four patches are seen: they drift and grow more, LOG.md says why
+SHORTEST = BRIEF | {  # those of which up to four patches are seen: they drift and grow more, LOG.md says why
     business.drifting: 42, business.compounding: 24, business.steady: 24, business.evolving: 14,
     growth.growing: 12, growth.smoothing: 18, curves.curve: 4, calendars.days: 3, events.plain_walk: 2.5,
     business.arma: 2, cycles.noisy: 1.5, cycles.clean: 1, events.dense_counts: 1, events.jumps: 0.5,
@@ -53,9 +53,9 @@ def brief(draw, n, t, kinds):
     return accidents(draw, y, 0.25)
 
 
-def mixture(draw: Draw, n: int, t: int, few=False):
+def mixture(draw: Draw, n: int, t: int, shortest=False):
     if t <= 300:
-        return finished(draw, brief(draw, n, t, FEW if few else BRIEF))
+        return finished(draw, brief(draw, n, t, SHORTEST if shortest else BRIEF))
     # A step at a time is slow for long series, and on a GPU for any but very many.
     slow = t > 1024 or (draw.device.type != "cpu" and t > 600)
     kinds = COMMON if slow else COMMON | RECURSIVE
@@ -102,4 +102,4 @@ def chunk(seed: int, kind: str, points: int = POINTS, device="cpu"):
             parts.append(graphs.caused(draw, half, VARIATES, t, mixture))
         y = torch.cat(parts).view(b * VARIATES, t)
         return in_small_range(draw, y).view(b, VARIATES, t)
-    return in_small_range(draw, mixture(draw, max(1, points // t), t, kind == "few"))
+    return in_small_range(draw, mixture(draw, max(1, points // t), t, kind == "shortest"))
