@@ -3,11 +3,12 @@
 
 import copy
 
+import pytest
 import torch
 
-from nano2_support import batch_of
-from toto_nano2 import batches, centre
-from toto_nano2.model import Toto2
+from nano2_support import RECIPE, batch_of
+from toto_nano2 import batches, centre, train
+from toto_nano2.run import Run
 
 
 def forecasts(model, p, dtype):
@@ -22,8 +23,7 @@ def test_a_shared_key_is_taken_out_and_forecasts_stay(model):
     for layer in drifted.layers:
         bias = layer.attn.in_proj.bias.data.view(3, c.num_heads, c.head_dim)
         bias[1, :, c.head_dim // 2 :] += 3e5
-    found = Toto2(c).eval()
-    found.load_state_dict(centre.centred(drifted, centre.mean_keys(drifted)))
+    found = centre.take_off(copy.deepcopy(drifted), centre.mean_keys(drifted))
     p = batch_of(batches.SHAPES[1])
     truth = forecasts(model, p, torch.float64)
     off = [(forecasts(m, p, torch.float32) - truth).abs().max().item() for m in (model, found, drifted)]
@@ -34,3 +34,27 @@ def test_a_shared_key_is_taken_out_and_forecasts_stay(model):
         assert layer.variate == bool(bias.abs().max() > 2e5), i  # the layer over variates is left as it is
     keys = centre.mean_keys(found)
     assert all(mean[:, c.head_dim // 2 :].abs().max() < 0.05 for mean in keys.values())
+
+
+def test_a_run_takes_the_mean_key_of_its_batch_off_both_of_its_models():
+    run = Run(RECIPE, "cpu")
+    c = run.model.config
+    half = slice(c.head_dim // 2, None)
+    for model in (run.model, run.slow):
+        for layer in model.layers:
+            layer.attn.in_proj.bias.data.view(3, c.num_heads, c.head_dim)[1, :, half] += 50
+    p = batch_of(batches.SHAPES[1])
+    before = [forecasts(m, p, torch.float64) for m in (run.model, run.slow)]
+    centre.hold(run, p)
+    for model, was in zip((run.model, run.slow), before):
+        assert (forecasts(model, p, torch.float64) - was).abs().max() < 1e-4
+        sums = centre.sums_of_keys(model, p)
+        assert all(s[:, half].abs().max() / p.inputs.shape[:3].numel() < 1e-4 for s in sums.values())
+
+
+@pytest.mark.parametrize("hold, calls", [(2, 2), (0, 0)])
+def test_a_recipe_says_after_how_many_steps(tmp_path, monkeypatch, hold, calls):
+    held = []
+    monkeypatch.setattr(centre, "hold", lambda run, p: held.append(run.step))
+    train.train({**RECIPE, "hold": hold}, tmp_path, steps=5)
+    assert held == [hold * (i + 1) for i in range(calls)]

@@ -42,6 +42,20 @@ def test_short_histories_have_the_guide_for_a_target_and_long_ones_the_run(run):
     assert (distance[felt] == 0).all() and most(distance[seen >= guide.LONG] > 0)
 
 
+def test_shares_mix_both_whatever_the_history(tmp_path):
+    shares = {"shares": (0.4, 0.4), "short": 32, "long": 64}
+    run = guide.Guided(checkpoint(tmp_path / "run", 1), checkpoint(tmp_path / "guide", 2), **shares)
+    p = batch_of(batches.SHAPES[1])
+    _, share, counts = run.distances(p)
+    assert torch.allclose(share, torch.full_like(share, 0.4))
+    run.shares = (1, 0.25)
+    _, share, _ = run.distances(p)
+    seen = guide.known(p)
+    assert (share[seen <= 32] == 1).all() and (share[seen >= 64] == 0.25).all()
+    between = share[(seen > 32) & (seen < 64)]
+    assert len(between) and ((between > 0.25) & (between < 1)).all()
+
+
 def test_steps_bring_short_histories_nearer_and_repeat(tmp_path):
     near, far = checkpoint(tmp_path / "run", 1), tmp_path / "guide"
     other = tensors.load_checkpoint(near)
@@ -50,7 +64,12 @@ def test_steps_bring_short_histories_nearer_and_repeat(tmp_path):
             p.add_(0.05 * p.std().nan_to_num(0) * torch.randn(p.shape, generator=torch.Generator().manual_seed(3)))
     tensors.save_checkpoint(far, other.config, other.state_dict(), torch.float32)
     before = guide.Guided(near, far)
-    once, again = (guide.guided(near, far, 25, 0.05, 1920, say=lambda *a, **k: None) for _ in range(2))
+
+    def steps():
+        run = guide.Guided(near, far, recipe=guide.RECIPE | {"tokens_per_step": 1920})
+        return guide.guided(run, guide.pool_of(11, "cpu", 0), 0.05, 25, say=lambda *a, **k: None)
+
+    once, again = steps(), steps()
     assert torch.equal(weights(once), weights(again))
     p = batch_of(batches.SHAPES[0])
     was, share, _ = before.distances(p)

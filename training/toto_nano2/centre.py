@@ -8,6 +8,8 @@ So nothing in a loss holds that vector where it was. In one run it grew until lo
 12,000 with 150 between them, and float32 holds numbers of that size to a thousandth. This takes the mean key, on
 synthetic series, off the bias of the keys. It can do so where positions do not turn them: in the second half of each
 head. Forecasts are the same but for rounding. The layer over variates is left as it is.
+
+A run does the same as it goes (`hold`), where its recipe says after how many steps.
 """
 
 import argparse
@@ -38,6 +40,13 @@ class Watched(Parts):
 
 
 @torch.no_grad()
+def sums_of_keys(model, p, dtype=torch.float32):
+    """(heads, width) of every layer over time, by its number: the sum of the keys of a batch, in float64."""
+    parts = Watched()
+    model.stream(p.inputs, p.time_mask, p.variate_mask, dtype, parts)
+    return {i: k.double().sum(0) for i, k in enumerate(parts.keys) if not model.layers[i].variate}
+
+
 def mean_keys(model):
     """(heads, width) of every layer over time, by its number: the mean key over tokens of all shapes of single series."""
     made = pool.Pool(SEED * 10**9, POINTS, "cpu", 65536)
@@ -47,24 +56,31 @@ def mean_keys(model):
     sums, count = {}, 0
     for shape in SHAPES:
         p = batches.draw(made, shape, TOKENS, r, model.config.patch_size)
-        parts = Watched()
-        model.stream(p.inputs, p.time_mask, p.variate_mask, torch.float32, parts)
-        for i, keys in enumerate(parts.keys):
-            if not model.layers[i].variate:
-                sums[i] = sums.get(i, 0) + keys.double().sum(0)
+        for i, s in sums_of_keys(model, p).items():
+            sums[i] = sums.get(i, 0) + s
         count += p.inputs.shape[:3].numel()
     return {i: s / count for i, s in sums.items()}
 
 
-def centred(model, keys):
-    """The state without these keys, in the half of each head that positions do not turn."""
-    state, c = dict(model.state_dict()), model.config
+@torch.no_grad()
+def take_off(model, keys):
+    """These keys off the biases of a model, in the half of each head that positions do not turn."""
+    c = model.config
+    half = slice(c.head_dim // 2, None)
     for i, mean in keys.items():
-        name = f"layers.{i}.attn.in_proj.bias"
-        bias = state[name].clone().unflatten(0, (3, c.num_heads, c.head_dim))
-        bias[1, :, c.head_dim // 2 :] -= (mean[:, c.head_dim // 2 :] * c.d_model**0.5).float()
-        state[name] = bias.flatten()
-    return state
+        bias = model.layers[i].attn.in_proj.bias.unflatten(0, (3, c.num_heads, c.head_dim))
+        bias[1, :, half] -= (mean[:, half] * c.d_model**0.5).to(bias.dtype)
+    return model
+
+
+def hold(run, p):
+    """Takes the mean key of a batch off the weights of a run and off their averages: one vector for both, and for
+    all processes."""
+    sums = sums_of_keys(run.model, p, torch.bfloat16 if run.amp else torch.float32)
+    means = torch.stack(list(sums.values())) / p.inputs.shape[:3].numel()
+    run.team.mean_(means)
+    for model in (run.model, run.slow):
+        take_off(model, dict(zip(sums, means)))
 
 
 def main():
@@ -77,7 +93,7 @@ def main():
     for i, mean in keys.items():
         sizes = mean[:, model.config.head_dim // 2 :].norm(dim=-1)
         print(f"layer {i}: mean key of each head " + ", ".join(f"{x:.1f}" for x in sizes.tolist()), flush=True)
-    tensors.save_checkpoint(args.out, model.config, centred(model, keys), torch.bfloat16)
+    tensors.save_checkpoint(args.out, model.config, take_off(model, keys).state_dict(), torch.bfloat16)
 
 
 if __name__ == "__main__":

@@ -25,15 +25,16 @@ def pools(recipe, device, first_chunk, workers, team):
 class Feed:
     """Batches for the steps; those of several steps of a shape are drawn at once."""
 
-    def __init__(self, pool, r, recipe, patch):
+    def __init__(self, pool, r, recipe, patch, shapes=SHAPES):
         self.pool, self.r, self.patch, self.order = pool, r, patch, torch.Generator()
         self.tokens = recipe["tokens_per_step"] // LEAST_TOKENS * LEAST_TOKENS
         self.together = recipe.get("together", 1)
-        self.share = torch.tensor([s.weight for s in SHAPES])
-        self.waiting = {s.name: [] for s in SHAPES}
+        self.shapes = shapes
+        self.share = torch.tensor([s.weight for s in shapes])
+        self.waiting = {s.name: [] for s in shapes}
 
     def next(self):
-        shape = SHAPES[int(torch.multinomial(self.share, 1, generator=self.order))]
+        shape = self.shapes[int(torch.multinomial(self.share, 1, generator=self.order))]
         waiting = self.waiting[shape.name]
         if not waiting:
             self.r.shift = int(torch.randint(32, (1,), generator=self.order)) % self.patch

@@ -2,31 +2,37 @@
 """Forecasts of short histories like another network's, those of longer ones as near as may be to what they were.
 
     training/guide RUN GUIDE OUT --steps 300
+    training/guide RUN GUIDE OUT --seconds 240 --tokens 30720 --workers 14
+    training/guide RUN GUIDE OUT --shares 0.4,0.4    # the mean of both, whatever the history
 
 RUN and GUIDE are checkpoints of one shape, such as two moments of one run: while the learning rate falls, a network
 learns the families ever more exactly, and real series of a few patches are unlike them (LOG.md). The weights of RUN
-are trained for some steps towards the quantiles of GUIDE, at tokens that know of less than SHORT values, and towards
-their own, at those that know of more than LONG. Series are single variates: the layer over variates is neither trained
-nor held. No outcome is used, only synthetic series to compare on. The same arguments give the same weights on one
-machine.
+are trained for some steps towards the quantiles of GUIDE, at tokens that know of less than `short` values, and towards
+their own, at those that know of more than `long`. Series are single variates: the layer over variates is neither trained
+nor held. No outcome is used, only synthetic series to compare on. With --steps and without
+--workers the same arguments give the same weights on one machine.
 """
 
 import argparse
+import dataclasses
 import pathlib
+import time
 
 import torch
 from torch.nn.functional import smooth_l1_loss
 
 from . import tensors
-from .batches import LEAST_TOKENS, SHAPES, Random, draw
-from .clock import schedule
+from .batches import LEAST_TOKENS, SHAPES, Random
+from .clock import Clock, schedule
+from .feed import Feed
 from .pool import Pool
 from .run import Run
 from .widths import lengths
 
 SHORT, LONG = 64, 96  # observed values; between them the target goes from one to the other
 LEAST = 3  # values that a token knows of before it counts
-SHARES = {"one": 6, "brief": 4, "short": 3, "middle": 3, "long": 4}  # of the steps
+SHARES = {"one": 6.0, "brief": 4.0, "short": 3.0, "middle": 3.0, "long": 4.0}  # of the steps
+POINTS = 4e6, 2e9  # of series at hand, on a CPU and a GPU
 NARROW = 0.01  # a band, in arcsinh space, is no narrower than this
 RECIPE = {"seed": 11, "weight_decay": 0.0, "clip": 3.0, "ema": 0.98, "muon_lr": 0.02, "adam_lr": 0.02,
           "bfloat16": False}  # fmt: skip
@@ -40,9 +46,10 @@ def known(p):
 class Guided(Run):
     """A run whose loss is the distance to the quantiles of two networks, in bands of the target."""
 
-    def __init__(self, weights, guide, begin=None):
-        self.keeper, self.guide = tensors.load_checkpoint(weights), tensors.load_checkpoint(guide)
-        super().__init__(RECIPE | {"model": vars(self.keeper.config)}, "cpu")
+    def __init__(self, weights, guide, begin=None, recipe=RECIPE, device="cpu", short=SHORT, long=LONG, shares=(1, 0)):
+        self.keeper, self.guide = (tensors.load_checkpoint(w).to(device) for w in (weights, guide))
+        self.short, self.long, self.shares = short, long, shares
+        super().__init__(recipe | {"model": vars(self.keeper.config)}, device)
         self.begin_from(begin or weights)
 
     def quantiles(self, model, p):
@@ -52,7 +59,8 @@ class Guided(Run):
     def distances(self, p):
         """(B, V, N) each: the distance of tokens, the share of GUIDE in their targets, and which of them count."""
         seen = known(p)
-        share = ((LONG - seen) / (LONG - SHORT)).clamp(0, 1)
+        short, long = self.shares
+        share = long + (short - long) * ((self.long - seen) / (self.long - self.short)).clamp(0, 1)
         with torch.no_grad():
             kept, other = (self.quantiles(m, p) for m in (self.keeper, self.guide))
             target = torch.lerp(kept, other, share[..., None, None])
@@ -68,31 +76,39 @@ class Guided(Run):
         return loss.detach().sum() / counts.sum().clamp(min=1), loss.mean()
 
 
-def guided(weights, guide, steps, peak, tokens, begin=None, seed=RECIPE["seed"], say=print):
-    """The averaged weights after so many steps, as a model; `begin`: another checkpoint to begin from."""
-    run = Guided(weights, guide, begin)
-    pool = Pool(seed * 10**9, 4e6, "cpu", 65536)
+def pool_of(seed, device, workers):
+    """Series on the device, made by other processes or, where there are none, one chunk a step in this one."""
+    cuda = device == "cuda"
+    pool = Pool(seed * 10**9, POINTS[cuda], device, 655360 if cuda else 65536)
+    if workers:
+        pool.start(workers)
+        pool.wait()
     while not pool.ready():
         pool.fill_here()
-    generator = torch.Generator()
-    generator.manual_seed(seed)
-    r = Random(generator, torch.device("cpu"))
-    shapes = [s for s in SHAPES if s.name in SHARES]
-    weight = torch.tensor([float(SHARES[s.name]) for s in shapes])
-    patch = run.model.config.patch_size
-    found = []
-    for step in range(steps):
-        pool.fill_here()
-        shape = shapes[int(torch.multinomial(weight, 1, generator=generator))]
-        r.shift = int(torch.randint(patch, (1,), generator=generator))
-        r.rate = int(torch.randint(2, 21, (1,), generator=generator))
-        mean, _ = run.train_on(draw(pool, shape, tokens, r, patch), peak * schedule(step / steps, 0.05, 0.95))
-        found.append((shape.name, mean.item()))
-        if (step + 1) % 25 == 0:
-            names = dict.fromkeys(name for name, _ in found)
-            means = {k: sum(d for n, d in found if n == k) / sum(n == k for n, _ in found) for k in names}
-            say(f"step {step + 1}: distance " + ", ".join(f"{k} {v:.5f}" for k, v in means.items()), flush=True)
-            found = []
+    return pool
+
+
+def guided(run, pool, peak, steps=None, seconds=None, say=print):
+    """The averaged weights after so many steps or seconds of a `Guided` run, as a model."""
+    seed = run.recipe["seed"]
+    r = Random(torch.Generator(run.device).manual_seed(seed), torch.device(run.device))
+    shapes = [dataclasses.replace(s, weight=SHARES[s.name]) for s in SHAPES if s.name in SHARES]
+    feed = Feed(pool, r, run.recipe, run.model.config.patch_size, shapes)
+    feed.order.manual_seed(seed)
+    clock = Clock(run, steps, seconds, seconds, time.monotonic())
+    found = {}
+    while not clock.over():
+        if not pool.processes:
+            pool.fill_here()
+        prepared = feed.next()
+        mean, _ = run.train_on(prepared, peak * schedule(clock.progress(), 0.05, 0.95))
+        found.setdefault(prepared.inputs.shape[2], []).append(mean)
+        if run.step % 25 == 0:
+            means = {n: torch.stack(d).mean().item() for n, d in sorted(found.items())}
+            say(f"step {run.step}: distance " + ", ".join(f"{n} patches {v:.5f}" for n, v in means.items()), flush=True)
+            found = {}
+        clock.tick()
+    pool.stop()
     return run.slow
 
 
@@ -102,12 +118,27 @@ def main():
     parser.add_argument("guide", type=pathlib.Path, help="checkpoint whose forecasts of short histories it takes")
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--begin", type=pathlib.Path, help="checkpoint to begin from in place of RUN, to go on")
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--steps", type=int, help="so many; 300 without --seconds")
+    parser.add_argument("--seconds", type=float, help="steps for so long")
     parser.add_argument("--peak", type=float, default=0.1, help="share of the learning rate of a run")
     parser.add_argument("--seed", type=int, default=RECIPE["seed"], help="of the series; another one to go on")
     parser.add_argument("--tokens", type=int, default=4 * LEAST_TOKENS, help="of a step")
+    parser.add_argument("--short", type=float, default=SHORT, help="values up to which a history is the guide's")
+    parser.add_argument("--long", type=float, default=LONG, help="values from which on it is not")
+    parser.add_argument("--shares", default="1,0", help="of the guide, for short and for long histories")
+    parser.add_argument("--workers", type=int, default=0, help="processes that make series")
     args = parser.parse_args()
-    model = guided(args.run, args.guide, args.steps, args.peak, args.tokens, args.begin, args.seed)
+    if args.steps and args.seconds:
+        parser.error("give --steps or --seconds")
+    shares = [float(s) for s in args.shares.split(",")]
+    if len(shares) != 2:
+        parser.error("--shares: two of them")
+    torch.set_float32_matmul_precision("high")
+    steps = None if args.seconds else args.steps or 300
+    recipe = RECIPE | {"seed": args.seed, "tokens_per_step": args.tokens}
+    run = Guided(args.run, args.guide, args.begin, recipe, args.device, args.short, args.long, shares)
+    model = guided(run, pool_of(args.seed, args.device, args.workers), args.peak, steps, args.seconds)
     tensors.save_checkpoint(args.out, model.config, model.state_dict(), torch.bfloat16)
 
 

@@ -19,7 +19,7 @@ COMMON = {
     events.bounded: 3, events.telemetry: 3.5, events.jumps: 2.5, events.plain_walk: 2.5,
     events.flat_noise: 1, business.momentum: 4, business.drifting: 3, business.compounding: 4.5, business.arma: 2,
     business.steady: 5, business.evolving: 6,
-    loads.loads: 5, loads.exact: 20, loads.carried: 5, loads.routine: 8, loads.normals: 2.5, quotes.multifractal: 1,
+    loads.loads: 5, loads.exact: 26, loads.carried: 5, loads.routine: 8, loads.normals: 2.5, quotes.multifractal: 1,
     calendars.days: 9, calendars.meters: 9,
 }  # fmt: skip
 RECURSIVE = {growth.smoothing: 14}  # slow for long series: a step at a time

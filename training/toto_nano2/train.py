@@ -21,6 +21,7 @@ import torch
 
 from toto_nano.train import append_csv
 
+from . import centre
 from .batches import LEAST_TOKENS, SHAPES, Random, draw
 from .clock import Clock, schedule
 from .feed import APART, Feed, pools
@@ -120,6 +121,8 @@ def train(recipe, out, device="cpu", steps=None, seconds=None, total=None, resum
             watch = False
         if run.step % 32 == 0 and device != "cpu":
             torch.cuda.synchronize()  # the clock sees work that is done
+        if recipe.get("hold") and run.step % recipe["hold"] == 0:
+            centre.hold(run, prepared)
         if run.step % TOGETHER == 0:
             team.spread(run.everything())
         clock.tick()
