@@ -8,9 +8,9 @@
 RUN and GUIDE are checkpoints of one shape, such as two moments of one run: while the learning rate falls, a network
 learns the families ever more exactly, and real series of a few patches are unlike them (LOG.md). The weights of RUN
 are trained for some steps towards the quantiles of GUIDE, at tokens that know of less than `short` values, and towards
-their own, at those that know of more than `long`. Series are single variates: the layer over variates is neither trained
-nor held. No outcome is used, only synthetic series to compare on. With --steps and without
---workers the same arguments give the same weights on one machine.
+their own, at those that know of more than `long`. `shares` says how much of GUIDE is in the target at either end.
+Series are single variates: the layer over variates is neither trained nor held. No outcome is used, only synthetic
+series to compare on. With --steps and without --workers the same arguments give the same weights on one machine.
 """
 
 import argparse
