@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import socket
 
 import torch
 
@@ -22,3 +23,9 @@ def batch_of(shape, tokens=1920):
     while not made.ready():
         made.fill_here()
     return batches.draw(made, shape, tokens, batches.Random(torch.Generator().manual_seed(1), CPU))
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights that forecast short histories as another network does, and long ones as before."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
-from nano2_support import RECIPE, batch_of, weights
+from nano2_support import RECIPE, ROOT, batch_of, free_port, weights
 from toto_nano2 import batches, guide, tensors
 from toto_nano2.model import Config, Toto2
 
@@ -67,7 +70,7 @@ def test_steps_bring_short_histories_nearer_and_repeat(tmp_path):
 
     def steps():
         run = guide.Guided(near, far, recipe=guide.RECIPE | {"tokens_per_step": 1920})
-        return guide.guided(run, guide.pool_of(11, "cpu", 0), 0.05, 25, say=lambda *a, **k: None)
+        return guide.guided(run, guide.pool_of(run), 0.05, 25, say=lambda *a, **k: None)
 
     once, again = steps(), steps()
     assert torch.equal(weights(once), weights(again))
@@ -76,3 +79,21 @@ def test_steps_bring_short_histories_nearer_and_repeat(tmp_path):
     before.model.load_state_dict(once.state_dict())
     now, _, _ = before.distances(p)
     assert now[share == 1].mean() < 0.7 * was[share == 1].mean()
+
+
+def test_several_processes_leave_one_checkpoint_of_the_series_of_all(tmp_path):
+    near, far = checkpoint(tmp_path / "run", 1), checkpoint(tmp_path / "guide", 2)
+    program = str(ROOT / "training" / "guide")
+    launch = ["-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2", "--master-addr", "127.0.0.1",
+              "--master-port", str(free_port())]  # fmt: skip
+    found = []
+    for how in ([], launch):
+        out = tmp_path / f"out{len(how)}"
+        command = [sys.executable, *how, program, str(near), str(far), str(out), "--steps", "3", "--tokens", "1920"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found.append(weights(tensors.load_checkpoint(out)))
+    began = weights(tensors.load_checkpoint(near))
+    alone, both = ((f - began).norm() for f in found)
+    assert 0.3 * alone < both < 3 * alone
+    assert not torch.equal(*found)

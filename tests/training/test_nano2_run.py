@@ -3,7 +3,6 @@
 
 import json
 import math
-import socket
 import subprocess
 import sys
 
@@ -11,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from nano2_support import RECIPE, ROOT, batch_of, weights
+from nano2_support import RECIPE, ROOT, batch_of, free_port, weights
 from toto_nano2 import batches, clock, losses, optimizer, tensors, train
 from toto_nano2.model import Config, Toto2
 from toto_nano2.run import Run
@@ -106,12 +105,6 @@ def test_bands_are_remembered_from_what_was_seen():
     assert losses.remembered(band, ~seen)[0].tolist() == pytest.approx([1, 3, 5, 5])
     later = torch.tensor([[1.0, 3.0, 7.0, 9.0]])
     assert torch.equal(losses.remembered(later, seen)[:, :2], losses.remembered(band, seen)[:, :2])
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def test_several_processes_take_the_step_of_their_mean_gradient(tmp_path):

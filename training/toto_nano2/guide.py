@@ -4,6 +4,7 @@
     training/guide RUN GUIDE OUT --steps 300
     training/guide RUN GUIDE OUT --seconds 240 --tokens 30720 --workers 14
     training/guide RUN GUIDE OUT --shares 0.4,0.4    # the mean of both, whatever the history
+    torchrun --nproc-per-node 4 training/guide RUN GUIDE OUT --seconds 240 --tokens 30720 --workers 12 --compile
 
 RUN and GUIDE are checkpoints of one shape, such as two moments of one run: while the learning rate falls, a network
 learns the families ever more exactly, and real series of a few patches are unlike them (LOG.md). The weights of RUN
@@ -22,11 +23,13 @@ import torch
 from torch.nn.functional import smooth_l1_loss
 
 from . import tensors
-from .batches import LEAST_TOKENS, SHAPES, Random
+from .batches import LEAST_TOKENS, SHAPES, Random, draw
 from .clock import Clock, schedule
-from .feed import Feed
+from .feed import APART, Feed
 from .pool import Pool
 from .run import Run
+from .startup import warm_up
+from .team import TOGETHER, Team
 from .widths import lengths
 
 SHORT, LONG = 64, 96  # observed values; between them the target goes from one to the other
@@ -46,10 +49,11 @@ def known(p):
 class Guided(Run):
     """A run whose loss is the distance to the quantiles of two networks, in bands of the target."""
 
-    def __init__(self, weights, guide, begin=None, recipe=RECIPE, device="cpu", short=SHORT, long=LONG, shares=(1, 0)):
+    def __init__(self, weights, guide, begin=None, recipe=RECIPE, device="cpu", short=SHORT, long=LONG, shares=(1, 0), compiled=False):
+        team = Team(device)  # before anything goes to a device: it says which
         self.keeper, self.guide = (tensors.load_checkpoint(w).to(device) for w in (weights, guide))
         self.short, self.long, self.shares = short, long, shares
-        super().__init__(recipe | {"model": vars(self.keeper.config)}, device)
+        super().__init__(recipe | {"model": vars(self.keeper.config)}, device, compiled, team)
         self.begin_from(begin or weights)
 
     def quantiles(self, model, p):
@@ -76,10 +80,10 @@ class Guided(Run):
         return loss.detach().sum() / counts.sum().clamp(min=1), loss.mean()
 
 
-def pool_of(seed, device, workers):
+def pool_of(run, workers=0):
     """Series on the device, made by other processes or, where there are none, one chunk a step in this one."""
-    cuda = device == "cuda"
-    pool = Pool(seed * 10**9, POINTS[cuda], device, 655360 if cuda else 65536)
+    device, cuda = run.device, run.device == "cuda"
+    pool = Pool(run.recipe["seed"] * 10**9 + run.team.rank * APART, POINTS[cuda], device, 655360 if cuda else 65536)
     if workers:
         pool.start(workers)
         pool.wait()
@@ -90,11 +94,15 @@ def pool_of(seed, device, workers):
 
 def guided(run, pool, peak, steps=None, seconds=None, say=print):
     """The averaged weights after so many steps or seconds of a `Guided` run, as a model."""
-    seed = run.recipe["seed"]
-    r = Random(torch.Generator(run.device).manual_seed(seed), torch.device(run.device))
+    seed, patch = run.recipe["seed"], run.model.config.patch_size
+    device = torch.device(run.device)
+    r = Random(torch.Generator(device).manual_seed(seed + run.team.rank * APART), device)
     shapes = [dataclasses.replace(s, weight=SHARES[s.name]) for s in SHAPES if s.name in SHARES]
-    feed = Feed(pool, r, run.recipe, run.model.config.patch_size, shapes)
-    feed.order.manual_seed(seed)
+    feed = Feed(pool, r, run.recipe, patch, shapes)
+    feed.order.manual_seed(seed)  # the same shapes in every process
+    if run.compiled:
+        torch._dynamo.config.recompile_limit = 64  # of five shapes, with and without gradients
+        warm_up(run, lambda s: draw(pool, s, feed.tokens, r, patch), shapes)
     clock = Clock(run, steps, seconds, seconds, time.monotonic())
     found = {}
     while not clock.over():
@@ -103,12 +111,15 @@ def guided(run, pool, peak, steps=None, seconds=None, say=print):
         prepared = feed.next()
         mean, _ = run.train_on(prepared, peak * schedule(clock.progress(), 0.05, 0.95))
         found.setdefault(prepared.inputs.shape[2], []).append(mean)
-        if run.step % 25 == 0:
+        if run.step % TOGETHER == 0:
+            run.team.spread(run.everything())
+        if run.step % 25 == 0 and run.team.first:
             means = {n: torch.stack(d).mean().item() for n, d in sorted(found.items())}
             say(f"step {run.step}: distance " + ", ".join(f"{n} patches {v:.5f}" for n, v in means.items()), flush=True)
             found = {}
         clock.tick()
     pool.stop()
+    run.team.leave()
     return run.slow
 
 
@@ -128,6 +139,7 @@ def main():
     parser.add_argument("--long", type=float, default=LONG, help="values from which on it is not")
     parser.add_argument("--shares", default="1,0", help="of the guide, for short and for long histories")
     parser.add_argument("--workers", type=int, default=0, help="processes that make series")
+    parser.add_argument("--compile", action="store_true")
     args = parser.parse_args()
     if args.steps and args.seconds:
         parser.error("give --steps or --seconds")
@@ -137,9 +149,10 @@ def main():
     torch.set_float32_matmul_precision("high")
     steps = None if args.seconds else args.steps or 300
     recipe = RECIPE | {"seed": args.seed, "tokens_per_step": args.tokens}
-    run = Guided(args.run, args.guide, args.begin, recipe, args.device, args.short, args.long, shares)
-    model = guided(run, pool_of(args.seed, args.device, args.workers), args.peak, steps, args.seconds)
-    tensors.save_checkpoint(args.out, model.config, model.state_dict(), torch.bfloat16)
+    run = Guided(args.run, args.guide, args.begin, recipe, args.device, args.short, args.long, shares, args.compile)
+    model = guided(run, pool_of(run, args.workers), args.peak, steps, args.seconds)
+    if run.team.first:
+        tensors.save_checkpoint(args.out, model.config, model.state_dict(), torch.bfloat16)
 
 
 if __name__ == "__main__":
