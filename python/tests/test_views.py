@@ -28,7 +28,7 @@ def test_the_season_is_found_in_the_values(model):
     noise = np.random.default_rng(3)
     table = noise.standard_normal(60)
     t = np.arange(60 * 8 + 48)
-    y = table[t % 60] + 0.05 * noise.standard_normal(len(t))
+    y = table[t % 60] + 0.02 * noise.standard_normal(len(t))
     error = {
         views: np.abs(model.forecast(y[:-48], 48, views=views).median.ravel() - table[t[-48:] % 60]).mean()
         for views in ("", "season")

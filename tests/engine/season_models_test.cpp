@@ -87,7 +87,7 @@ TEST(SeasonOfNano2, SharpCyclesAreForecastWithLittleMoreThanTheirNoise) {
       const auto of = [&](std::size_t t) { return table[t % period]; };
       const std::vector<double> signal = made(period * periods + 96, of);
       std::vector<double> y = signal;
-      for (double& value : y) value += 0.05 * noise.next();
+      for (double& value : y) value += 0.02 * noise.next();
       const auto end = static_cast<std::ptrdiff_t>(period * periods);
       futures.emplace_back(y.begin() + end, y.end());
       truths.emplace_back(signal.begin() + end, signal.end());
