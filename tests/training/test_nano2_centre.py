@@ -40,16 +40,22 @@ def test_a_run_takes_the_mean_key_of_its_batch_off_both_of_its_models():
     run = Run(RECIPE, "cpu")
     c = run.model.config
     half = slice(c.head_dim // 2, None)
-    for model in (run.model, run.slow):
+    for model, shift in ((run.model, 50), (run.slow, 70)):
         for layer in model.layers:
-            layer.attn.in_proj.bias.data.view(3, c.num_heads, c.head_dim)[1, :, half] += 50
+            layer.attn.in_proj.bias.data.view(3, c.num_heads, c.head_dim)[1, :, half] += shift
     p = batch_of(batches.SHAPES[1])
-    before = [forecasts(m, p, torch.float64) for m in (run.model, run.slow)]
+    both = run.model, run.slow
+    before = [forecasts(m, p, torch.float64) for m in both]
+    biases = [[layer.attn.in_proj.bias.clone() for layer in m.layers] for m in both]
     centre.hold(run, p)
-    for model, was in zip((run.model, run.slow), before):
+    for model, was in zip(both, before):
         assert (forecasts(model, p, torch.float64) - was).abs().max() < 1e-4
-        sums = centre.sums_of_keys(model, p)
-        assert all(s[:, half].abs().max() / p.inputs.shape[:3].numel() < 1e-4 for s in sums.values())
+    sums = centre.sums_of_keys(run.model, p)
+    assert all(s[:, half].abs().max() / p.inputs.shape[:3].numel() < 1e-4 for s in sums.values())
+    for i in sums:  # one vector for both
+        now = [m.layers[i].attn.in_proj.bias for m in both]
+        moved = [old[i] - new for old, new in zip(biases, now)]
+        assert moved[0].abs().max() > 40 and torch.allclose(*moved, atol=1e-3)
 
 
 @pytest.mark.parametrize("hold, calls", [(2, 2), (0, 0)])

@@ -3,15 +3,15 @@
 
     training/guide RUN GUIDE OUT --steps 300
     training/guide RUN GUIDE OUT --seconds 240 --tokens 30720 --workers 14
-    training/guide RUN GUIDE OUT --shares 0.4,0.4    # the mean of both, whatever the history
+    training/guide RUN GUIDE OUT --shares 0.4,0.4    # a mean of both, whatever the history
     torchrun --nproc-per-node 4 training/guide RUN GUIDE OUT --seconds 240 --tokens 30720 --workers 12 --compile
 
 RUN and GUIDE are checkpoints of one shape, such as two moments of one run: while the learning rate falls, a network
 learns the families ever more exactly, and real series of a few patches are unlike them (LOG.md). The weights of RUN
-are trained for some steps towards the quantiles of GUIDE, at tokens that know of less than `short` values, and towards
-their own, at those that know of more than `long`. `shares` says how much of GUIDE is in the target at either end.
+are trained for some steps towards the quantiles of GUIDE, at tokens that know of at most `short` values, and towards
+their own, at those that know of at least `long`. `shares` says how much of GUIDE is in the target at either end.
 Series are single variates: the layer over variates is neither trained nor held. No outcome is used, only synthetic
-series to compare on. With --steps and without --workers the same arguments give the same weights on one machine.
+series to compare on. On a CPU, with --steps and without --workers, the same arguments give the same weights.
 """
 
 import argparse
@@ -49,7 +49,8 @@ def known(p):
 class Guided(Run):
     """A run whose loss is the distance to the quantiles of two networks, in bands of the target."""
 
-    def __init__(self, weights, guide, begin=None, recipe=RECIPE, device="cpu", short=SHORT, long=LONG, shares=(1, 0), compiled=False):
+    def __init__(self, weights, guide, begin=None, recipe=RECIPE, device="cpu", short=SHORT, long=LONG, shares=(1, 0),
+                 compiled=False):  # fmt: skip
         team = Team(device)  # before anything goes to a device: it says which
         self.keeper, self.guide = (tensors.load_checkpoint(w).to(device) for w in (weights, guide))
         self.short, self.long, self.shares = short, long, shares
@@ -110,7 +111,8 @@ def guided(run, pool, peak, steps=None, seconds=None, say=print):
             pool.fill_here()
         prepared = feed.next()
         mean, _ = run.train_on(prepared, peak * schedule(clock.progress(), 0.05, 0.95))
-        found.setdefault(prepared.inputs.shape[2], []).append(mean)
+        if run.team.first:
+            found.setdefault(prepared.inputs.shape[2], []).append(mean)
         if run.step % TOGETHER == 0:
             run.team.spread(run.everything())
         if run.step % 25 == 0 and run.team.first:
@@ -131,18 +133,20 @@ def main():
     parser.add_argument("--begin", type=pathlib.Path, help="checkpoint to begin from in place of RUN, to go on")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, help="so many; 300 without --seconds")
-    parser.add_argument("--seconds", type=float, help="steps for so long")
+    parser.add_argument("--seconds", type=float, help="steps for so long; what comes before the first does not count")
     parser.add_argument("--peak", type=float, default=0.1, help="share of the learning rate of a run")
     parser.add_argument("--seed", type=int, default=RECIPE["seed"], help="of the series; another one to go on")
-    parser.add_argument("--tokens", type=int, default=4 * LEAST_TOKENS, help="of a step")
-    parser.add_argument("--short", type=float, default=SHORT, help="values up to which a history is the guide's")
-    parser.add_argument("--long", type=float, default=LONG, help="values from which on it is not")
+    parser.add_argument("--tokens", type=int, default=4 * LEAST_TOKENS, help="of a step, in each process")
+    parser.add_argument("--short", type=float, default=SHORT, help="values up to which a history has the first of the shares")
+    parser.add_argument("--long", type=float, default=LONG, help="values from which on it has the second")
     parser.add_argument("--shares", default="1,0", help="of the guide, for short and for long histories")
     parser.add_argument("--workers", type=int, default=0, help="processes that make series")
     parser.add_argument("--compile", action="store_true")
     args = parser.parse_args()
     if args.steps and args.seconds:
         parser.error("give --steps or --seconds")
+    if not args.short < args.long:
+        parser.error("--short: less than --long")
     shares = [float(s) for s in args.shares.split(",")]
     if len(shares) != 2:
         parser.error("--shares: two of them")
