@@ -9,14 +9,26 @@ from .pool import Pool
 APART = 5 * 10**7  # chunks of series of one process before those of the next
 
 
-def pools(recipe, device, first_chunk, workers, team):
-    small = recipe["pool_points"] < 1e8
-    points = recipe["pool_points"]
-    chunk = 65536 if small else 655360
-    training = Pool(recipe["seed"] * 10**9 + team.rank * APART + first_chunk, points, device, chunk)
-    judged = Pool(10**15, 8e5 if small else 2e7, device, chunk)
+def small(recipe):
+    return recipe["pool_points"] < 1e8
+
+
+def chunk_of(recipe):
+    return 65536 if small(recipe) else 655360
+
+
+def training_pool(recipe, device, first_chunk, workers, team):
+    """What a process trains on; `workers` processes begin to fill it, or nobody does."""
+    seed = recipe["seed"] * 10**9 + team.rank * APART + first_chunk
+    pool = Pool(seed, recipe["pool_points"], device, chunk_of(recipe))
     if workers:
-        training.start(workers)
+        pool.start(workers)
+    return pool
+
+
+def pools(recipe, device, first_chunk, workers, team):
+    training = training_pool(recipe, device, first_chunk, workers, team)
+    judged = Pool(10**15, 8e5 if small(recipe) else 2e7, device, chunk_of(recipe))
     while team.first and not judged.ready():
         judged.fill_here()
     return training, judged

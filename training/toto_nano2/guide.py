@@ -4,7 +4,7 @@
     training/guide RUN GUIDE OUT --steps 300
     training/guide RUN GUIDE OUT --seconds 240 --tokens 30720 --workers 14
     training/guide RUN GUIDE OUT --shares 0.4,0.4    # a mean of both, whatever the history
-    torchrun --nproc-per-node 4 training/guide RUN GUIDE OUT --seconds 240 --tokens 30720 --workers 12 --compile
+    torchrun --nproc-per-node 4 training/guide RUN GUIDE OUT --seconds 240 --tokens 30720 --workers 12
 
 RUN and GUIDE are checkpoints of one shape, such as two moments of one run: while the learning rate falls, a network
 learns the families ever more exactly, and real series of a few patches are unlike them (LOG.md). The weights of RUN
@@ -23,22 +23,20 @@ import torch
 from torch.nn.functional import smooth_l1_loss
 
 from . import tensors
-from .batches import LEAST_TOKENS, SHAPES, Random, draw
+from .batches import LEAST_TOKENS, SHAPES, Random
 from .clock import Clock, schedule
-from .feed import APART, Feed
-from .pool import Pool
+from .feed import APART, Feed, training_pool
 from .run import Run
-from .startup import warm_up
 from .team import TOGETHER, Team
 from .widths import lengths
 
 SHORT, LONG = 64, 96  # observed values; between them the target goes from one to the other
 LEAST = 3  # values that a token knows of before it counts
 SHARES = {"one": 6.0, "brief": 4.0, "short": 3.0, "middle": 3.0, "long": 4.0}  # of the steps
-POINTS = 4e6, 2e9  # of series at hand, on a CPU and a GPU
 NARROW = 0.01  # a band, in arcsinh space, is no narrower than this
 RECIPE = {"seed": 11, "weight_decay": 0.0, "clip": 3.0, "ema": 0.98, "muon_lr": 0.02, "adam_lr": 0.02,
-          "bfloat16": False}  # fmt: skip
+          "bfloat16": False, "pool_points": 4e6}  # fmt: skip
+ON_GPU = {"pool_points": 2e9}
 
 
 def known(p):
@@ -49,12 +47,11 @@ def known(p):
 class Guided(Run):
     """A run whose loss is the distance to the quantiles of two networks, in bands of the target."""
 
-    def __init__(self, weights, guide, begin=None, recipe=RECIPE, device="cpu", short=SHORT, long=LONG, shares=(1, 0),
-                 compiled=False):  # fmt: skip
+    def __init__(self, weights, guide, begin=None, recipe=RECIPE, device="cpu", short=SHORT, long=LONG, shares=(1, 0)):
         team = Team(device)  # before anything goes to a device: it says which
         self.keeper, self.guide = (tensors.load_checkpoint(w).to(device) for w in (weights, guide))
         self.short, self.long, self.shares = short, long, shares
-        super().__init__(recipe | {"model": vars(self.keeper.config)}, device, compiled, team)
+        super().__init__(recipe | {"model": vars(self.keeper.config)}, device, team=team)
         self.begin_from(begin or weights)
 
     def quantiles(self, model, p):
@@ -83,10 +80,8 @@ class Guided(Run):
 
 def pool_of(run, workers=0):
     """Series on the device, made by other processes or, where there are none, one chunk a step in this one."""
-    device, cuda = run.device, run.device == "cuda"
-    pool = Pool(run.recipe["seed"] * 10**9 + run.team.rank * APART, POINTS[cuda], device, 655360 if cuda else 65536)
+    pool = training_pool(run.recipe, run.device, 0, workers, run.team)
     if workers:
-        pool.start(workers)
         pool.wait()
     while not pool.ready():
         pool.fill_here()
@@ -95,15 +90,11 @@ def pool_of(run, workers=0):
 
 def guided(run, pool, peak, steps=None, seconds=None, say=print):
     """The averaged weights after so many steps or seconds of a `Guided` run, as a model."""
-    seed, patch = run.recipe["seed"], run.model.config.patch_size
-    device = torch.device(run.device)
+    seed, device = run.recipe["seed"], torch.device(run.device)
     r = Random(torch.Generator(device).manual_seed(seed + run.team.rank * APART), device)
     shapes = [dataclasses.replace(s, weight=SHARES[s.name]) for s in SHAPES if s.name in SHARES]
-    feed = Feed(pool, r, run.recipe, patch, shapes)
+    feed = Feed(pool, r, run.recipe, run.model.config.patch_size, shapes)
     feed.order.manual_seed(seed)  # the same shapes in every process
-    if run.compiled:
-        torch._dynamo.config.recompile_limit = 64  # of five shapes, with and without gradients
-        warm_up(run, lambda s: draw(pool, s, feed.tokens, r, patch), shapes)
     clock = Clock(run, steps, seconds, seconds, time.monotonic())
     found = {}
     while not clock.over():
@@ -141,7 +132,6 @@ def main():
     parser.add_argument("--long", type=float, default=LONG, help="values from which on it has the second")
     parser.add_argument("--shares", default="1,0", help="of the guide, for short and for long histories")
     parser.add_argument("--workers", type=int, default=0, help="processes that make series")
-    parser.add_argument("--compile", action="store_true")
     args = parser.parse_args()
     if args.steps and args.seconds:
         parser.error("give --steps or --seconds")
@@ -152,8 +142,8 @@ def main():
         parser.error("--shares: two of them")
     torch.set_float32_matmul_precision("high")
     steps = None if args.seconds else args.steps or 300
-    recipe = RECIPE | {"seed": args.seed, "tokens_per_step": args.tokens}
-    run = Guided(args.run, args.guide, args.begin, recipe, args.device, args.short, args.long, shares, args.compile)
+    recipe = RECIPE | (ON_GPU if args.device == "cuda" else {}) | {"seed": args.seed, "tokens_per_step": args.tokens}
+    run = Guided(args.run, args.guide, args.begin, recipe, args.device, args.short, args.long, shares)
     model = guided(run, pool_of(run, args.workers), args.peak, steps, args.seconds)
     if run.team.first:
         tensors.save_checkpoint(args.out, model.config, model.state_dict(), torch.bfloat16)

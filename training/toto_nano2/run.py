@@ -17,7 +17,6 @@ LARGEST_FILE = 15_000_000  # bytes of one file of a state
 class Run:
     def __init__(self, recipe, device, compiled=False, team=None):
         self.recipe, self.device, self.team = recipe, device, team or Team(device)
-        self.compiled = compiled
         torch.manual_seed(recipe["seed"])
         self.model = Toto2(Config(**recipe["model"])).to(device)
         self.slow = copy.deepcopy(self.model).requires_grad_(False)

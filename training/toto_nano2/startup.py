@@ -83,10 +83,10 @@ def captured_steps(run, pool, r, tokens):
     return captured.Captured.make(run, batches, lambda text: print(text, flush=True), record)
 
 
-def warm_up(run, batch, shapes=SHAPES):
+def warm_up(run, batch):
     """Compiles for every shape; goes on without where that fails."""
     try:
-        for shape in shapes:
+        for shape in SHAPES:
             run.loss_of(batch(shape))[1].backward()
     except Exception as e:  # whatever the compiler throws
         print(f"not compiled: {e!r}"[:2000], flush=True)
