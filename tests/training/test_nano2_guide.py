@@ -33,10 +33,10 @@ def most(found):
 def test_short_histories_have_the_guide_for_a_target_and_long_ones_the_run(run):
     p = batch_of(batches.SHAPES[1])
     seen = guide.known(p)
-    distance, share, counts = run.distances(p)
+    distance, ramp, counts = run.distances(p)
     between = (seen > guide.SHORT) & (seen < guide.LONG)
-    assert between.any() and ((share[between] > 0) & (share[between] < 1)).all()
-    assert (share[seen <= guide.SHORT] == 1).all() and (share[seen >= guide.LONG] == 0).all()
+    assert between.any() and ((ramp[between] > 0) & (ramp[between] < 1)).all()
+    assert (ramp[seen <= guide.SHORT] == 1).all() and (ramp[seen >= guide.LONG] == 0).all()
     assert (distance[seen >= guide.LONG] == 0).all()  # the run as it began
     assert torch.equal(counts, seen >= guide.LEAST)
     felt = counts & (seen <= guide.SHORT)
@@ -46,19 +46,54 @@ def test_short_histories_have_the_guide_for_a_target_and_long_ones_the_run(run):
     assert (distance[felt] == 0).all() and most(distance[seen >= guide.LONG] > 0)
 
 
+def quantiles_of(model, inputs, p):
+    with torch.no_grad():
+        return model(inputs, p.time_mask, p.variate_mask)
+
+
 def test_shares_mix_both_whatever_the_history(tmp_path):
     shares = {"shares": (0.4, 0.4), "short": 32, "long": 64}
     run = guide.Guided(checkpoint(tmp_path / "run", 1), checkpoint(tmp_path / "guide", 2), **shares)
     p = batch_of(batches.SHAPES[1])
     seen = guide.known(p)
-    mixed, share, _ = run.distances(p)
-    assert torch.allclose(share, torch.full_like(share, 0.4))
+    kept, other = (quantiles_of(m, p.inputs, p) for m in (run.keeper, run.guide))
+    mixed, ramp, _ = run.distances(p)
+    torch.testing.assert_close(run.target(p, ramp), 0.6 * kept + 0.4 * other)
     assert most(mixed[seen >= guide.LEAST] > 0)  # the run as it began is not the mixture
     run.shares = (1, 0.25)
-    _, share, _ = run.distances(p)
-    assert (share[seen <= 32] == 1).all() and (share[seen >= 64] == 0.25).all()
-    between = share[(seen > 32) & (seen < 64)]
-    assert len(between) and ((between > 0.25) & (between < 1)).all()
+    target = run.target(p, ramp)
+    torch.testing.assert_close(target[seen <= 32], other[seen <= 32])
+    long = seen >= 64
+    torch.testing.assert_close(target[long], 0.75 * kept[long] + 0.25 * other[long])
+    between = (seen > 32) & (seen < 64)
+    assert between.any() and ((ramp[between] > 0) & (ramp[between] < 1)).all()
+
+
+def test_the_target_is_a_mean_of_several_networks_and_of_forecasts_turned_back(tmp_path):
+    torch.manual_seed(3)
+    small = Toto2(Config(**RECIPE["model"] | {"d_ff": 24}))  # another shape
+    tensors.save_checkpoint(tmp_path / "small", small.config, small.state_dict(), torch.float32)
+    near, far = checkpoint(tmp_path / "run", 1), checkpoint(tmp_path / "guide", 2)
+    more = {"shares": (0.4, 0.3), "also": [(tmp_path / "small", (0.0, 0.2))], "flip": (0.0, 0.15), "short": 32, "long": 64}
+    run = guide.Guided(near, far, **more)
+    p = batch_of(batches.SHAPES[1])
+    seen = guide.known(p)
+    patch = p.target.shape[-1]
+    assert (p.inputs[..., :patch] < 0).any() and (p.inputs[..., patch:] > 0).any()
+    turned = p.inputs.clone()
+    turned[..., :patch] *= -1
+    networks = run.keeper, run.guide, small
+    plain = [quantiles_of(m, p.inputs, p) for m in networks]
+    back = [-quantiles_of(m, turned, p).flip(-1) for m in networks]
+    _, ramp, _ = run.distances(p)
+    target = run.target(p, ramp)
+    short, long = seen <= 32, seen >= 64
+    torch.testing.assert_close(target[short], (0.6 * plain[0] + 0.4 * plain[1])[short])
+    mean = lambda q: 0.5 * q[0] + 0.3 * q[1] + 0.2 * q[2]  # noqa: E731
+    torch.testing.assert_close(target[long], (0.85 * mean(plain) + 0.15 * mean(back))[long])
+    assert (mean(plain) - mean(back))[long].abs().max() > 1e-3
+    rounded = guide.Guided(near, far, **more, dtype=torch.bfloat16).target(p, ramp)
+    assert rounded.dtype == torch.float32 and 0 < (rounded - target).abs().max() < 0.05 * target.abs().max()
 
 
 def test_steps_bring_short_histories_nearer_and_repeat(tmp_path):
@@ -77,10 +112,19 @@ def test_steps_bring_short_histories_nearer_and_repeat(tmp_path):
     once, again = steps(), steps()
     assert torch.equal(weights(once), weights(again))
     p = batch_of(batches.SHAPES[0])
-    was, share, _ = before.distances(p)
+    was, ramp, _ = before.distances(p)
     before.model.load_state_dict(once.state_dict())
     now, _, _ = before.distances(p)
-    assert now[share == 1].mean() < 0.7 * was[share == 1].mean()
+    assert now[ramp == 1].mean() < 0.7 * was[ramp == 1].mean()
+
+
+@pytest.mark.parametrize("wrong", [["--shares", "0.4"], ["--flip", "a,b"], ["--also", "x", "1,2,3"], ["--short", "96"],
+                                   ["--steps", "3", "--seconds", "4"]])  # fmt: skip
+def test_what_an_option_cannot_be_is_said(wrong, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["guide", "run", "guide", "out", *wrong])
+    with pytest.raises(SystemExit) as stopped:
+        guide.main()
+    assert stopped.value.code == 2 and wrong[0] in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_several_processes_leave_one_checkpoint_of_the_series_of_all(tmp_path):

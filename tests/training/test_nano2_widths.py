@@ -25,14 +25,20 @@ def test_wider_bands_keep_the_median(model):
     torch.testing.assert_close(b - b[..., 4:5], 1.5 * off, rtol=0, atol=1e-6 * off.abs().max().item())
 
 
-def test_outermost_deciles_are_widened_alone(model):
+@pytest.mark.parametrize("text, lower, upper", [("1.25", 1.25, 1.25), ("1,1.25", 1.0, 1.25)])
+def test_outermost_deciles_are_widened_alone(model, text, lower, upper):
     wide, x = Toto2(model.config), torch.randn(40, model.config.d_model)
-    wide.load_state_dict(widen.widened(model.state_dict(), 1.0, 1.25))
+    wide.load_state_dict(widen.widened(model.state_dict(), 1.0, widen.outermost(text)))
     with torch.no_grad():
         a, b = (widths.quantiles(x, m.head, 1e-4) for m in (model, wide))
     off = a - a[..., 4:5]
-    want = off * torch.tensor([1.25, *[1.0] * 7, 1.25])
+    want = off * torch.tensor([lower, *[1.0] * 7, upper])
     torch.testing.assert_close(b - b[..., 4:5], want, rtol=0, atol=1e-5 * off.abs().max().item())
+
+
+def test_three_factors_of_outermost_deciles_are_refused():
+    with pytest.raises(ValueError):
+        widen.outermost("1,1.1,1.2")
 
 
 def test_hidden_units_that_others_can_replace_go_without_loss(model, tmp_path):

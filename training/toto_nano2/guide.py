@@ -4,12 +4,14 @@
     training/guide RUN GUIDE OUT --steps 300
     training/guide RUN GUIDE OUT --seconds 240 --tokens 30720 --workers 14
     training/guide RUN GUIDE OUT --shares 0.4,0.4    # a mean of both, whatever the history
+    training/guide RUN GUIDE OUT --shares 0.4,0.3 --also OTHER 0,0.2 --flip 0,0.15 --seconds 700 --compile
     torchrun --nproc-per-node 4 training/guide RUN GUIDE OUT --seconds 240 --tokens 30720 --workers 12
 
-RUN and GUIDE are checkpoints of one shape, such as two moments of one run: while the learning rate falls, a network
-learns the families ever more exactly, and real series of a few patches are unlike them (LOG.md). The weights of RUN
-are trained for some steps towards the quantiles of GUIDE, at tokens that know of at most `short` values, and towards
-their own, at those that know of at least `long`. `shares` says how much of GUIDE is in the target at either end.
+RUN and GUIDE are checkpoints, such as two moments of one run: while the learning rate falls, a network learns the
+families ever more exactly, and real series of a few patches are unlike them (LOG.md). The weights of RUN are trained
+for some steps towards the quantiles of GUIDE, at tokens that know of at most `short` values, and towards their own, at
+those that know of at least `long`. `--shares` says how much of GUIDE is in the target at either end, `--also` how much
+of a further checkpoint, and `--flip` how much of the target is of forecasts of -y, turned back.
 Series are single variates: the layer over variates is neither trained nor held. No outcome is used, only synthetic
 series to compare on. On a CPU, with --steps and without --workers, the same arguments give the same weights.
 """
@@ -45,31 +47,55 @@ def known(p):
 
 
 class Guided(Run):
-    """A run whose loss is the distance to the quantiles of two networks, in bands of the target."""
+    """A run whose loss is the distance to a mean of the quantiles of several networks, in bands of the target.
 
-    def __init__(self, weights, guide, begin=None, recipe=RECIPE, device="cpu", short=SHORT, long=LONG, shares=(1, 0)):
+    `shares`: how much of the guide is in the target, at `short` and at `long` values; `also`: (checkpoint, shares) of
+    more of them, with patches of the same size; the rest is of `weights`. `flip`: likewise, how much of it all is of
+    forecasts of -y, turned back. `dtype`: what the networks of the target compute in.
+    """
+
+    def __init__(self, weights, guide, begin=None, recipe=RECIPE, device="cpu", short=SHORT, long=LONG, shares=(1, 0),
+                 also=(), flip=(0, 0), compiled=False, dtype=torch.float32):  # fmt: skip
         team = Team(device)  # before anything goes to a device: it says which
-        self.keeper, self.guide = (tensors.load_checkpoint(w).to(device) for w in (weights, guide))
-        self.short, self.long, self.shares = short, long, shares
-        super().__init__(recipe | {"model": vars(self.keeper.config)}, device, team=team)
+        self.keeper, self.guide, *others = (
+            tensors.load_checkpoint(w).to(device).requires_grad_(False) for w in (weights, guide, *(w for w, _ in also))
+        )
+        self.also = list(zip(others, (s for _, s in also)))
+        self.short, self.long, self.shares, self.flip, self.dtype = short, long, shares, flip, dtype
+        super().__init__(recipe | {"model": vars(self.keeper.config)}, device, compiled, team)
         self.begin_from(begin or weights)
 
-    def quantiles(self, model, p):
+    def quantiles(self, model, p, dtype=torch.float32):
         """(B, V, N, P, 9) in arcsinh space."""
-        return model(p.inputs, p.time_mask, p.variate_mask, torch.float32, self.losses.parts)
+        return model(p.inputs, p.time_mask, p.variate_mask, dtype, self.losses.parts).float()
+
+    def turned(self, model, p, dtype):
+        """The quantiles of -y, as quantiles of y."""
+        y, flags = p.inputs.chunk(2, -1)
+        return -self.quantiles(model, dataclasses.replace(p, inputs=torch.cat((-y, flags), -1)), dtype).flip(-1)
+
+    def target(self, p, ramp):
+        """What the quantiles should be, (B, V, N, P, 9); ramp (B, V, N) is 1 for short histories, 0 for long ones."""
+        def at(shares):
+            return (shares[1] + (shares[0] - shares[1]) * ramp)[..., None, None]
+
+        parts = [(self.guide, at(self.shares)), *((m, at(s)) for m, s in self.also)]
+        parts.append((self.keeper, 1 - sum(share for _, share in parts)))
+        target = sum(share * self.quantiles(m, p, self.dtype) for m, share in parts)
+        if any(self.flip):
+            target = torch.lerp(target, sum(share * self.turned(m, p, self.dtype) for m, share in parts), at(self.flip))
+        return target
 
     def distances(self, p):
-        """(B, V, N) each: the distance of tokens, the share of GUIDE in their targets, and which of them count."""
+        """(B, V, N) each: the distance of tokens; 1 up to `short` values, 0 from `long` on; which tokens count."""
         seen = known(p)
-        short, long = self.shares
-        share = long + (short - long) * ((self.long - seen) / (self.long - self.short)).clamp(0, 1)
+        ramp = ((self.long - seen) / (self.long - self.short)).clamp(0, 1)
         with torch.no_grad():
-            kept, other = (self.quantiles(m, p) for m in (self.keeper, self.guide))
-            target = torch.lerp(kept, other, share[..., None, None])
+            target = self.target(p, ramp)
             band = (target[..., -1:] - target[..., :1]).mean(-2, keepdim=True).clamp(min=NARROW)
         off = self.quantiles(self.model, p) / band
         off = smooth_l1_loss(off, target / band, beta=0.1, reduction="none").mean((-1, -2))
-        return off, share, seen >= LEAST
+        return off, ramp, seen >= LEAST
 
     def loss_of(self, prepared):
         """Mean distance of tokens that count, and what is trained on."""
@@ -131,19 +157,36 @@ def main():
     parser.add_argument("--short", type=float, default=SHORT, help="values up to which a history has the first of the shares")
     parser.add_argument("--long", type=float, default=LONG, help="values from which on it has the second")
     parser.add_argument("--shares", default="1,0", help="of the guide, for short and for long histories")
+    parser.add_argument("--also", nargs=2, action="append", default=[], metavar=("CHECKPOINT", "SHARES"),
+                        help="a further guide and its shares; may come again")  # fmt: skip
+    parser.add_argument("--flip", default="0,0", help="share of forecasts of -y in the target, likewise")
     parser.add_argument("--workers", type=int, default=0, help="processes that make series")
+    parser.add_argument("--bfloat16", action="store_true", help="networks of the target in bfloat16; their keys centred (training/centre)")
+    parser.add_argument("--compile", action="store_true")
     args = parser.parse_args()
     if args.steps and args.seconds:
         parser.error("give --steps or --seconds")
     if not args.short < args.long:
         parser.error("--short: less than --long")
-    shares = [float(s) for s in args.shares.split(",")]
-    if len(shares) != 2:
-        parser.error("--shares: two of them")
+
+    def two(option, text):
+        try:
+            short, long = map(float, text.split(","))
+        except ValueError:
+            parser.error(f"--{option}: two numbers, such as 0.4,0.3")
+        return short, long
+
+    shares, flip = two("shares", args.shares), two("flip", args.flip)
+    also = [(pathlib.Path(folder), two("also", text)) for folder, text in args.also]
+    if args.device == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)  # builds a plan for every shape
     torch.set_float32_matmul_precision("high")
     steps = None if args.seconds else args.steps or 300
     recipe = RECIPE | (ON_GPU if args.device == "cuda" else {}) | {"seed": args.seed, "tokens_per_step": args.tokens}
-    run = Guided(args.run, args.guide, args.begin, recipe, args.device, args.short, args.long, shares)
+    if args.compile:  # of each part as many forms as there are sizes of networks, with and without gradients
+        torch._dynamo.config.cache_size_limit = 64
+    run = Guided(args.run, args.guide, args.begin, recipe, args.device, args.short, args.long, shares, also, flip, args.compile,
+                 torch.bfloat16 if args.bfloat16 else torch.float32)  # fmt: skip
     model = guided(run, pool_of(run, args.workers), args.peak, steps, args.seconds)
     if run.team.first:
         tensors.save_checkpoint(args.out, model.config, model.state_dict(), torch.bfloat16)

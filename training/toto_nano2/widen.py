@@ -5,7 +5,7 @@
 
 In arcsinh space a quantile's distance from the median is a difference of two rows of the head's last
 matrices, so the factor becomes part of them. `--outer` is one more factor, of the two outermost
-deciles. Both are chosen on the development split.
+deciles, or of the lower and the upper one: 1,1.04. All are chosen on the development split.
 """
 
 import argparse
@@ -20,11 +20,19 @@ from .model import QUANTILES
 PARTS = [f"head.{part}.{kind}" for part in ("linear2", "skip_proj") for kind in ("weight", "bias")]
 
 
-def widened(state, factor, outer=1.0):
+def outermost(text):
+    """The factors of the lower and the upper decile: one number for both, or two."""
+    found = [float(f) for f in text.split(",")]
+    if len(found) > 2:
+        raise ValueError(text)
+    return found[0], found[-1]
+
+
+def widened(state, factor, outer=(1.0, 1.0)):
     """The state with each quantile `factor` times as far from the median as it was, the first and the
     last `outer` times that."""
     factors = torch.full((QUANTILES,), float(factor))
-    factors[[0, -1]] *= outer
+    factors[[0, -1]] *= torch.tensor(outer)
     out = dict(state)
     for name in PARTS:
         rows = state[name].float().unflatten(0, (-1, QUANTILES))
@@ -39,7 +47,7 @@ def main():
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--factor", type=float, required=True)
-    parser.add_argument("--outer", type=float, default=1.0, help="one more, of the outermost deciles")
+    parser.add_argument("--outer", type=outermost, default=(1.0, 1.0), help="one more, of the outermost deciles, or LOWER,UPPER")
     args = parser.parse_args()
     model = tensors.load_checkpoint(args.model)
     kept = tensors.read(args.model / "model.safetensors")

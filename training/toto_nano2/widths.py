@@ -4,10 +4,10 @@
     training/widths runs/nano2-d runs/wider --factors 1.3,1.06,1 --outer 1.04
 
 Factors of histories of less than 32 steps, of less than 64, and longer ones; `--outer` is one more, of the
-two outermost deciles. What all histories share goes into the head exactly (see widen.py). The rest is
-learnt by a few hidden units of the last feed-forward layer, those that did least: their gates open for
-short histories only, so that long ones keep their forecasts. All other weights stay as they are. The
-series are synthetic; factors are chosen on the development splits.
+two outermost deciles, or of the lower and the upper one. What all histories share goes into the head exactly
+(see widen.py). The rest is learnt by a few hidden units of the last feed-forward layer, those that did least:
+their gates open for short histories only, so that long ones keep their forecasts. All other weights stay as
+they are. The series are synthetic; factors are chosen on the development splits.
 """
 
 import argparse
@@ -183,7 +183,7 @@ def main():
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--factors", default="1.3,1.06,1")
-    parser.add_argument("--outer", type=float, default=1.0, help="one more, of the outermost deciles")
+    parser.add_argument("--outer", type=widen.outermost, default=(1.0, 1.0), help="one more, of the outermost deciles, or LOWER,UPPER")
     parser.add_argument("--units", type=int, default=5)
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--seed", type=int, default=11)
