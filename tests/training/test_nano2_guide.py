@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that forecast short histories as another network does, and long ones as before."""
+"""Weights that forecast as a mean of several networks does, by the length of the history."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import torch
 
 from nano2_support import RECIPE, ROOT, batch_of, free_port, weights
 from toto_nano2 import batches, guide, tensors
-from toto_nano2.model import Config, Toto2
+from toto_nano2.model import Config, Parts, Toto2
 
 
 def checkpoint(folder, seed):
@@ -66,7 +66,9 @@ def test_shares_mix_both_whatever_the_history(tmp_path):
     long = seen >= 64
     torch.testing.assert_close(target[long], 0.75 * kept[long] + 0.25 * other[long])
     between = (seen > 32) & (seen < 64)
-    assert between.any() and ((ramp[between] > 0) & (ramp[between] < 1)).all()
+    share = (0.25 + 0.75 * (64 - seen) / 32)[..., None, None]
+    assert between.any()
+    torch.testing.assert_close(target[between], torch.lerp(kept, other, share)[between])
 
 
 def test_the_target_is_a_mean_of_several_networks_and_of_forecasts_turned_back(tmp_path):
@@ -92,6 +94,10 @@ def test_the_target_is_a_mean_of_several_networks_and_of_forecasts_turned_back(t
     mean = lambda q: 0.5 * q[0] + 0.3 * q[1] + 0.2 * q[2]  # noqa: E731
     torch.testing.assert_close(target[long], (0.85 * mean(plain) + 0.15 * mean(back))[long])
     assert (mean(plain) - mean(back))[long].abs().max() > 1e-3
+    between, at = (seen > 32) & (seen < 64), ((64 - seen) / 32)[..., None, None]
+    parts = [torch.lerp(0.5 * q[0] + 0.3 * q[1] + 0.2 * q[2], 0.6 * q[0] + 0.4 * q[1], at) for q in (plain, back)]
+    assert between.any()
+    torch.testing.assert_close(target[between], torch.lerp(*parts, 0.15 * (1 - at))[between])
     rounded = guide.Guided(near, far, **more, dtype=torch.bfloat16).target(p, ramp)
     assert rounded.dtype == torch.float32 and 0 < (rounded - target).abs().max() < 0.05 * target.abs().max()
 
@@ -118,8 +124,32 @@ def test_steps_bring_short_histories_nearer_and_repeat(tmp_path):
     assert now[ramp == 1].mean() < 0.7 * was[ramp == 1].mean()
 
 
+def test_the_program_takes_guides_shares_and_types(tmp_path, monkeypatch):
+    near, far, more = (checkpoint(tmp_path / name, i) for i, name in enumerate(("run", "guide", "more")))
+    made = []
+
+    def kept(run, *args):
+        made.append((run, args))
+        return run.slow
+
+    monkeypatch.setattr(guide, "guided", kept)
+    command = ["guide", near, far, tmp_path / "out", "--begin", more, "--shares", "0.4,0.3", "--also", more, "0,0.2", "--also", near, "0.1,0",
+               "--flip", "0,0.15", "--short", "40", "--long", "80", "--bfloat16", "--peak", "0.02", "--steps", "7", "--tokens", "1920",
+               "--device", "cpu"]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", [str(c) for c in command])
+    guide.main()
+    (run, (_, peak, steps, seconds)), = made
+    same = lambda model, folder: torch.equal(weights(model), weights(tensors.load_checkpoint(folder)))  # noqa: E731
+    assert same(run.keeper, near) and same(run.guide, far) and same(run.model, more)
+    assert [(same(m, f), s) for (m, s), f in zip(run.also, (more, near))] == [(True, (0.0, 0.2)), (True, (0.1, 0.0))]
+    assert (run.shares, run.flip, run.short, run.long, run.dtype) == ((0.4, 0.3), (0.0, 0.15), 40, 80, torch.bfloat16)
+    assert (peak, steps, seconds) == (0.02, 7, None)
+    saved = weights(tensors.load_checkpoint(tmp_path / "out"))
+    torch.testing.assert_close(saved, weights(run.model), rtol=2**-8, atol=0)
+
+
 @pytest.mark.parametrize("wrong", [["--shares", "0.4"], ["--flip", "a,b"], ["--also", "x", "1,2,3"], ["--short", "96"],
-                                   ["--steps", "3", "--seconds", "4"]])  # fmt: skip
+                                   ["--shares", "0.4,0.9", "--also", "x", "0,0.2"], ["--steps", "3", "--seconds", "4"]])  # fmt: skip
 def test_what_an_option_cannot_be_is_said(wrong, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["guide", "run", "guide", "out", *wrong])
     with pytest.raises(SystemExit) as stopped:
@@ -144,3 +174,9 @@ def test_several_processes_leave_one_checkpoint_of_the_series_of_all(tmp_path):
     moved = (alone - began).norm()
     assert 0.3 * moved < (both - began).norm() < 3 * moved
     assert (both - alone).norm() > 0.1 * moved, "the second process brought no series of its own"
+
+
+def test_networks_with_other_heads_have_positions_of_their_own():
+    parts = Parts(compiled=True)  # which keeps tables
+    wide, narrow = (parts.tables(4, 2, 1, width, "cpu")[0] for width in (16, 8))
+    assert [t.shape[-1] for t in wide[:2]] == [2 * t.shape[-1] for t in narrow[:2]]

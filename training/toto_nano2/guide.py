@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forecasts of short histories like another network's, those of longer ones as near as may be to what they were.
+"""A network that forecasts as the mean of several does, with shares that follow the length of the history.
 
     training/guide RUN GUIDE OUT --steps 300
     training/guide RUN GUIDE OUT --seconds 240 --tokens 30720 --workers 14
@@ -9,9 +9,9 @@
 
 RUN and GUIDE are checkpoints, such as two moments of one run: while the learning rate falls, a network learns the
 families ever more exactly, and real series of a few patches are unlike them (LOG.md). The weights of RUN are trained
-for some steps towards the quantiles of GUIDE, at tokens that know of at most `short` values, and towards their own, at
-those that know of at least `long`. `--shares` says how much of GUIDE is in the target at either end, `--also` how much
-of a further checkpoint, and `--flip` how much of the target is of forecasts of -y, turned back.
+for some steps towards a mean of its own quantiles and those of GUIDE. `--shares` says how much of it is of GUIDE: at
+tokens that know of at most `short` values, and at those that know of at least `long`. By default that is all of it, and
+nothing. `--also` says it of a further checkpoint, `--flip` of forecasts of -y, turned back.
 Series are single variates: the layer over variates is neither trained nor held. No outcome is used, only synthetic
 series to compare on. On a CPU, with --steps and without --workers, the same arguments give the same weights.
 """
@@ -145,7 +145,7 @@ def guided(run, pool, peak, steps=None, seconds=None, say=print):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", type=pathlib.Path, help="checkpoint that is trained")
-    parser.add_argument("guide", type=pathlib.Path, help="checkpoint whose forecasts of short histories it takes")
+    parser.add_argument("guide", type=pathlib.Path, help="checkpoint whose forecasts it takes, by default of short histories")
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--begin", type=pathlib.Path, help="checkpoint to begin from in place of RUN, to go on")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -178,6 +178,8 @@ def main():
 
     shares, flip = two("shares", args.shares), two("flip", args.flip)
     also = [(pathlib.Path(folder), two("also", text)) for folder, text in args.also]
+    if any(sum(of) > 1 + 1e-9 for of in zip(shares, *(s for _, s in also))):
+        parser.error("--shares and --also: more than 1 together")
     if args.device == "cuda":
         torch.backends.cuda.enable_cudnn_sdp(False)  # builds a plan for every shape
     torch.set_float32_matmul_precision("high")
@@ -185,8 +187,9 @@ def main():
     recipe = RECIPE | (ON_GPU if args.device == "cuda" else {}) | {"seed": args.seed, "tokens_per_step": args.tokens}
     if args.compile:  # of each part as many forms as there are sizes of networks, with and without gradients
         torch._dynamo.config.cache_size_limit = 64
-    run = Guided(args.run, args.guide, args.begin, recipe, args.device, args.short, args.long, shares, also, flip, args.compile,
-                 torch.bfloat16 if args.bfloat16 else torch.float32)  # fmt: skip
+    dtype = torch.bfloat16 if args.bfloat16 else torch.float32
+    run = Guided(args.run, args.guide, args.begin, recipe, args.device, short=args.short, long=args.long, shares=shares,
+                 also=also, flip=flip, compiled=args.compile, dtype=dtype)  # fmt: skip
     model = guided(run, pool_of(run, args.workers), args.peak, steps, args.seconds)
     if run.team.first:
         tensors.save_checkpoint(args.out, model.config, model.state_dict(), torch.bfloat16)

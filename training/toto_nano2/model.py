@@ -248,7 +248,7 @@ class Parts:
 
     def tables(self, n, rows, variates, head_dim, device):
         """Rotations along time, and none for the layers across variates where there are several."""
-        key = n, rows, variates
+        key = n, rows, variates, head_dim
         if self.kept is not None and key in self.kept:
             return self.kept[key]
         still = no_rotation(n * rows, head_dim, device) if variates > 1 else [None] * 3

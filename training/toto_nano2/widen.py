@@ -5,7 +5,7 @@
 
 In arcsinh space a quantile's distance from the median is a difference of two rows of the head's last
 matrices, so the factor becomes part of them. `--outer` is one more factor, of the two outermost
-deciles, or of the lower and the upper one: 1,1.04. All are chosen on the development split.
+deciles, or of the lower and the upper one: 1,1.04. All are chosen on the development split and the probes.
 """
 
 import argparse

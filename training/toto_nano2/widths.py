@@ -7,7 +7,7 @@ Factors of histories of less than 32 steps, of less than 64, and longer ones; `-
 two outermost deciles, or of the lower and the upper one. What all histories share goes into the head exactly
 (see widen.py). The rest is learnt by a few hidden units of the last feed-forward layer, those that did least:
 their gates open for short histories only, so that long ones keep their forecasts. All other weights stay as
-they are. The series are synthetic; factors are chosen on the development splits.
+they are. The series are synthetic; factors are chosen on the development splits and the probes.
 """
 
 import argparse
