@@ -158,6 +158,36 @@ TEST(CudaBits, LargeTilesGiveTheBitsOfFewRows) {
   }
 }
 
+// Large batches add to a residual stream in the cache, which has no subnormal numbers.
+TEST(CudaBits, SubnormalSumsOfAResidualDoNotDependOnTheNumberOfRows) {
+  const std::string why = cuda_unavailable();
+  if (!why.empty()) GTEST_SKIP() << why;
+  constexpr std::int32_t kOut = 256, kIn = 192, kMost = 3000;
+  const auto backend = make_cuda_backend({CudaWeights::bf16, 1});
+  std::vector<float> bias(kOut), before(std::size_t{kMost} * kOut);
+  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<float>(i % 7) * 3e-39F;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    before[i] = (static_cast<float>(i % 5) - 2) * 4e-39F + (i % 3 == 0 ? 1.5e-38F : 0.0F);
+  }
+  const Matrix m = backend->upload_matrix(std::make_unique<float[]>(std::size_t{kOut} * kIn), kOut,
+                                          kIn, bias, Epilogue::residual);
+  const auto sums = [&](std::int32_t rows) {
+    const differential::Memory x(
+        *backend, std::vector<float>(static_cast<std::size_t>(rows) * (kIn + 8), 0.0F));
+    const differential::Memory y(*backend, before);
+    backend->linear(m, x.of(kIn + 8).as(backend->operand_type(m), rows, kIn),
+                    y.of(kOut).shaped(rows, kOut), Epilogue::residual);
+    std::vector<double> all = y.read();
+    all.resize(static_cast<std::size_t>(rows) * kOut);
+    return all;
+  };
+  const auto all = sums(kMost);
+  for (const std::int32_t rows : {1, 8, 32, 33, 500}) {
+    const auto some = sums(rows);
+    EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << rows << " rows";
+  }
+}
+
 // What is not finite among the inputs of a row is seen in all its outputs, and in no other row's.
 TEST(CudaBits, WhatIsNotFiniteStays) {
   const std::string why = cuda_unavailable();

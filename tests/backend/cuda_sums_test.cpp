@@ -95,5 +95,41 @@ TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
   }
 }
 
+// Weights of wide layers are streamed (streamed_rows_sm90a.cu), here behind a norm: from the third
+// size on slices do not all fit at once where rows are many.
+TEST_F(CudaSums, ANormedProductOfManyWeightsDoesNotDependOnTheNumberOfRows) {
+  differential::Dice dice(5);
+  for (const auto& [out, in] : {std::pair{4608, 1536}, {8200, 1000}, {10928, 2048}}) {
+    for (const Epilogue use : {Epilogue::store, Epilogue::gated}) {
+      const auto cells = [](std::int32_t rows, std::int32_t columns) {
+        return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+      };
+      const auto w = dice.values(cells(out, in), 1.0F);
+      const auto bias = dice.values(static_cast<std::size_t>(out), 1.0F);
+      const auto rows_of_x = dice.values(cells(kMost, in), 1.0F);
+      const Matrix m = be().upload_matrix(differential::copy_of(w), out, in, bias, use);
+      const std::int32_t width = use == Epilogue::gated ? out / 2 : out;
+      const auto product = [&](std::int32_t rows) {
+        const differential::Memory from(be(), rows_of_x);
+        const auto scratch = room(be(), rows, in), y = room(be(), rows, width);
+        const View results = y.of(width + 8).as(
+            use == Epilogue::gated ? be().operand_type(m) : be().element_type(), rows, width);
+        EXPECT_TRUE(ops().norm_linear(from.of(in).shaped(rows, in), 1e-6,
+                                      scratch.of(in + 8).shaped(rows, in), m, results, use));
+        std::vector<double> all = y.read();
+        // Gated results are bfloat16, two to an element: compared as what they are.
+        all.resize(cells(rows, width) / (use == Epilogue::gated ? 2 : 1));
+        return all;
+      };
+      const auto all = product(kMost);
+      for (const std::int32_t rows : {1, 8, 9, 16, 19, 32}) {
+        const auto some = product(rows);
+        EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin()))
+            << out << "x" << in << ", " << rows << " rows, epilogue " << static_cast<int>(use);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace toto

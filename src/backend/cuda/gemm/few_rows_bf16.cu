@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps)
     } else {
       float* const to = static_cast<float*>(y) + std::int64_t{r} * columns + column;
       const float v = total(r, o);
-      *to = epilogue == Epilogue::residual ? *to + v : v;
+      *to = epilogue == Epilogue::residual ? add_residual(*to, v) : v;
     }
   }
 }

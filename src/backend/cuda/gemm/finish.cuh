@@ -77,11 +77,23 @@ __device__ void load_before(float4 (&before)[2][N / 16], const float* y, const P
   }
 }
 
-/// A piece of a tile: sums times `by`, plus bias, plus what was there before where that is asked
-/// for. To a y in bfloat16 goes their SiLU.
-template <int N, bool Residual, typename T>
+/// What becomes of a piece: it is stored, added to what was there before, or added there.
+enum class Into : std::uint8_t { store, add_before, add_there };
+
+/// y += v in the cache, so that nobody waits for y: the bits of add_residual(). Hopper and later.
+__device__ inline void add_four(float* y, const float4& v) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(y), "f"(v.x),
+               "f"(v.y), "f"(v.z), "f"(v.w)
+               : "memory");
+#endif
+}
+
+/// A piece of a tile: sums times `by`, plus bias. `before`: for Into::add_before. To a y in
+/// bfloat16 goes their SiLU.
+template <int N, Into I, typename T>
 __device__ void finish_piece(const float (&sum)[N / 2], int piece, const PieceBias& bias,
-                             const float (&by)[2], const float4 (&before)[2][N / 16], T* y,
+                             const float (&by)[2], const float4 (*before)[N / 16], T* y,
                              const Place& p) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int32_t column = p.out0 + piece * kPieceColumns + shift_of(lane);
@@ -95,12 +107,17 @@ __device__ void finish_piece(const float (&sum)[N / 2], int piece, const PieceBi
       const float4& add = bias.of[j];
       v = {__fmaf_rn(v.x, by[half], add.x), __fmaf_rn(v.y, by[half], add.y),
            __fmaf_rn(v.z, by[half], add.z), __fmaf_rn(v.w, by[half], add.w)};
-      if constexpr (Residual) {
+      if constexpr (I == Into::add_before) {
         const float4& b = before[half][piece * 2 + j];
         v = {b.x + v.x, b.y + v.y, b.z + v.z, b.w + v.w};
       }
       if constexpr (!std::is_same_v<T, float>) v = {silu(v.x), silu(v.y), silu(v.z), silu(v.w)};
-      if (p.row + half * 8 < p.rows && column + j * 16 < p.out) put_four(to + j * 16, v);
+      if (p.row + half * 8 >= p.rows || column + j * 16 >= p.out) continue;
+      if constexpr (I == Into::add_there) {
+        add_four(to + j * 16, v);
+      } else {
+        put_four(to + j * 16, v);
+      }
     }
   }
 }
@@ -120,7 +137,7 @@ __device__ void finish_rows(const float (&sum)[N / 2], const float* __restrict__
   for (int i = 0; i < N / kPieceColumns; ++i) add[i] = load_bias(bias, p, i);
 #pragma unroll
   for (int i = 0; i < N / kPieceColumns; ++i) {
-    finish_piece<N, Residual>(sum, i, add[i], by, before, y, p);
+    finish_piece<N, Residual ? Into::add_before : Into::store>(sum, i, add[i], by, before, y, p);
   }
 }
 

@@ -105,6 +105,8 @@ bool many_rows_f32(const ProductArgs& args, const Stream& stream);  // or not on
 void product_bf16(const ProductArgs& args, const Stream& stream);
 bool few_rows_bf16(const ProductArgs& args, const Stream& stream);   // for those with a gain
 bool some_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not for these sizes
+/// The same where some_rows_bf16() cannot have all weights in shared memory at once.
+bool streamed_rows_bf16(const ProductArgs& args, const Stream& stream);  // or not on this device
 /// Whether a thread block there has all slices of k at once, those of `also` too.
 bool has_slices_at_once(const ProductArgs& args);
 bool many_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not on this device
@@ -144,6 +146,14 @@ __device__ inline float silu(float x) {
   float inverse = 0;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(1.0F + expf(-x)));
   return x * inverse;
+}
+
+/// What a product in bfloat16 adds to a residual stream: a sum in which subnormal numbers are zero,
+/// as they are where the cache adds (add_four()).
+__device__ inline float add_residual(float before, float v) {
+  float sum = 0;
+  asm("add.rn.ftz.f32 %0, %1, %2;" : "=f"(sum) : "f"(before), "f"(v));
+  return sum;
 }
 
 __device__ inline void copy_16(void* shared, const void* global, int bytes) {

@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(32 * WO * WR, 512 / (32 * WO * WR))
           if (o + 8 < out) to[8] = __float2bfloat16_rn(silu(u));
         } else {
           float* const to = static_cast<float*>(y) + std::int64_t{row} * out + o;
-          if (o < out) to[0] = E == Epilogue::residual ? to[0] + v : v;
-          if (o + 8 < out) to[8] = E == Epilogue::residual ? to[8] + u : u;
+          if (o < out) to[0] = E == Epilogue::residual ? add_residual(to[0], v) : v;
+          if (o + 8 < out) to[8] = E == Epilogue::residual ? add_residual(to[8], u) : u;
         }
       }
     }

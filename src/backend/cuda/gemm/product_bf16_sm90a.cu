@@ -91,7 +91,6 @@ template <int N, End E>
 struct Ending {
   static constexpr int kPieces = N / kPieceColumns;
   static constexpr int kMostOfPart = (kPieces + kSliceSteps - 1) / kSliceSteps;
-  static constexpr bool kReads = E == End::residual;
   /// The first piece of a part.
   static constexpr int first(int part) { return (kPieces * part + kSliceSteps - 1) / kSliceSteps; }
 
@@ -101,13 +100,11 @@ struct Ending {
   Place place{};
   float by[2];
   PieceBias add[kMostOfPart];
-  float4 before[2][N / 16];
 
   /// Of this tile; what it reads is asked for.
   __device__ void begin(const Place& p) {
     place = p;
     load_scales(by, scale, p.row, p.rows);
-    if constexpr (kReads) load_before<N>(before, static_cast<const float*>(y), p);
   }
   template <int Part>
   __device__ void prepare() {
@@ -125,9 +122,10 @@ struct Ending {
       if constexpr (E == End::gated) {
         finish_gated_piece<N>(sum, i, b, by, static_cast<__nv_bfloat16*>(y), place);
       } else if constexpr (E == End::silu) {
-        finish_piece<N, false>(sum, i, b, by, before, static_cast<__nv_bfloat16*>(y), place);
+        finish_piece<N, Into::store>(sum, i, b, by, nullptr, static_cast<__nv_bfloat16*>(y), place);
       } else {
-        finish_piece<N, kReads>(sum, i, b, by, before, static_cast<float*>(y), place);
+        constexpr Into kInto = E == End::residual ? Into::add_there : Into::store;
+        finish_piece<N, kInto>(sum, i, b, by, nullptr, static_cast<float*>(y), place);
       }
     }
   }
@@ -262,8 +260,8 @@ bool many_rows_bf16(const ProductArgs& a, const Stream& s) {
       a.silu ? choose<End::silu, 192, 128, 96, 64>(a, s)
              : choose<End::store, 192, 128, 96, 64>(a, s);
       break;
-    case Epilogue::residual:  // wider tiles leave no registers for what is read
-      choose<End::residual, 128, 96, 64>(a, s);
+    case Epilogue::residual:
+      choose<End::residual, 192, 128, 96, 64>(a, s);
       break;
     case Epilogue::gated:
       choose<End::gated, 192, 128, 96, 64>(a, s);

@@ -13,20 +13,18 @@
 #include <type_traits>
 
 #include "backend/cuda/gemm/mma.cuh"
-#include "backend/cuda/gemm/product.h"
+#include "backend/cuda/gemm/some_rows.cuh"
 #include "backend/cuda/ops2/row_squares.cuh"
 
 namespace toto::cuda {
 namespace {
 
-constexpr int kPitch = kSliceBf16 + 8;  // eight rows lie in different banks
 constexpr int kMaxWarps = 26;
-constexpr int kRowsOfTile = 8;
 constexpr int kMostSplit = 4;      // blocks of a cluster
 constexpr int kSlicesToSplit = 8;  // fewer are faster in one block
-/// Eight lanes copy so many columns.
-constexpr int kColumns = kPitchBf16;
-static_assert(kSliceBf16 % kColumns == 0 && kColumns == 64);
+/// Beyond so many bytes of weights for each processor they are streamed: here they would come in
+/// rounds, or their blocks in waves.
+constexpr std::int64_t kStreamedFrom = std::int64_t{88} << 10;
 
 constexpr int slices_of(std::int32_t in) { return (in + kSliceBf16 - 1) / kSliceBf16; }
 
@@ -102,34 +100,6 @@ __device__ void multiply_pair(float (&sum)[Parts][4], std::uint32_t w, std::uint
       multiply_add(sum[p], weights, in[2 * step], in[2 * step + 1]);
     }
   }
-}
-
-/// Stores into the shared memory of block `rank` of the cluster, at the place of `own` here.
-__device__ void store_at(std::uint32_t own, int rank, float v) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile(
-      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-      "st.shared::cluster.f32 [there], %2;\n}" ::"r"(own),
-      "r"(rank), "f"(v)
-      : "memory");
-#endif
-}
-/// What this block has stored is there for the cluster.
-__device__ void arrive_in_cluster() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-#endif
-}
-/// This block is there, no more: a release would wait until what it has stored is seen everywhere.
-__device__ void begin_in_cluster() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-#endif
-}
-__device__ void await_cluster() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
 }
 
 template <int Parts, bool Also>
@@ -342,7 +312,9 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
         static_cast<__nv_bfloat16*>(a.y)[at] = __float2bfloat16_rn(gated ? v * u : v);
       } else {
         float* const to = static_cast<float*>(a.y) + at;
-        if (a.epilogue == Epilogue::residual) v = (adds ? m.before[r * kOutputs + o] : *to) + v;
+        if (a.epilogue == Epilogue::residual) {
+          v = add_residual(adds ? m.before[r * kOutputs + o] : *to, v);
+        }
         *to = v;
       }
     }
@@ -422,6 +394,8 @@ bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
                   (a.rows.count + kRowsOfTile - 1) / kRowsOfTile,
                   0,
                   0};
+  const std::int64_t weights = std::int64_t{a.stored} * a.pitch * 2;
+  if (weights > s.processors * kStreamedFrom && streamed_rows_bf16(a, s)) return true;
   // Wide blocks where narrow ones would come in more than one wave: rows are read less often.
   const auto waves = [&](int outputs) {
     return ceil_div(a.stored, outputs) > static_cast<unsigned>(s.processors);

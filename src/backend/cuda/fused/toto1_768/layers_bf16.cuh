@@ -41,6 +41,7 @@ struct Bfloat16 {
                                 std::uint64_t* full) {
     copy_tile(to, map, 0, unit * kOutputs, stage * (kDim / 64), full);
   }
+  static __device__ float residual(float before, float v) { return add_residual(before, v); }
 
   /// The word with elements (row, k) and (row, k + 1) of inputs that lie as a warp loads them.
   static __device__ int word_at(int row, int place) {

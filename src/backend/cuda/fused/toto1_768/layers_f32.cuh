@@ -34,6 +34,7 @@ struct OfFloat32 {
                                 std::uint64_t* full) {
     copy_tile(to, map, 0, unit * kOutputs, stage * kSlices, full);
   }
+  static __device__ float residual(float before, float v) { return before + v; }
 
   /// The word with element (row, k) of inputs that lie as a warp loads them.
   static __device__ int word_at(int row, int place) {

@@ -134,8 +134,8 @@ __device__ void finish(const Shared<T>& s, const End& end) {
   } else {
     const float2 held =
         end.from == nullptr ? float2{0, 0} : flag::wait_peeked_pair(end.held, end.from);
-    v[0] = held.x + v[0];
-    v[1] = held.y + v[1];
+    v[0] = T::residual(held.x, v[0]);
+    v[1] = T::residual(held.y, v[1]);
     // By all of the warp, whose lanes without a row have neither place.
     put_stream<T>(end.stream, {v[0], v[1]}, end.gain);
     if (end.to == nullptr) return;
