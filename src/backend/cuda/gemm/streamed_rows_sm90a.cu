@@ -294,6 +294,7 @@ __global__ void __launch_bounds__(32 * (most_warps_of(Tiles) + 1), 1)
     publish_barriers();
     for (int i = 0; i < min(a.stages, own_slices); ++i) bring(i, i);
   }
+  __syncwarp();
 
   // Of this lane's outputs and rows.
   const bool finishes = works && group == 0 && rank + 1 == a.split;
@@ -334,6 +335,7 @@ __global__ void __launch_bounds__(32 * (most_warps_of(Tiles) + 1), 1)
       bring(slice, stage_of(slice));
     }
   }
+  __syncwarp();
   float sum[Tiles][4] = {};
   if (works) {
     Operands16 at{};
