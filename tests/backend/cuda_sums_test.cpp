@@ -109,7 +109,9 @@ TEST_F(CudaSums, ASubnormalSumIsZeroAsThatOfTwoProducts) {
 TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
   differential::Dice dice(23);
   // The second has so many weights that they are streamed: normed within products or before them.
-  for (const auto& [in, inner_width] : {std::pair{kIn, kInner}, {1536, 6144}}) {
+  for (const auto& size : {std::pair{kIn, kInner}, {1536, 6144}}) {
+    const std::int32_t in = size.first;
+    const std::int32_t inner_width = size.second;
     const auto matrix = [&](std::int32_t out, std::int32_t width, Epilogue use) {
       const auto w =
           dice.values(static_cast<std::size_t>(out) * static_cast<std::size_t>(width), 0.2F);
@@ -120,7 +122,7 @@ TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
     const Matrix out_of = matrix(kOut, inner_width, Epilogue::store);
     const Matrix past = matrix(kOut, in, Epilogue::residual);
     const auto values = dice.values(std::size_t{kMost} * static_cast<std::size_t>(in), 3.0F);
-    const auto mlp = [&, in = in, inner_width = inner_width](std::int32_t rows) {
+    const auto mlp = [&](std::int32_t rows) {
       const differential::Memory from(be(), values);
       const auto inner = room(be(), rows, inner_width), scratch = room(be(), rows, in);
       const auto y = room(be(), rows, kOut);
@@ -143,7 +145,9 @@ TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
 // many, not all slices fit.
 TEST_F(CudaSums, ANormedProductOfManyWeightsDoesNotDependOnTheNumberOfRows) {
   differential::Dice dice(5);
-  for (const auto& [out, in] : {std::pair{4608, 1536}, {8200, 1000}, {10928, 2048}}) {
+  for (const auto& size : {std::pair{4608, 1536}, {8200, 1000}, {10928, 2048}}) {
+    const std::int32_t out = size.first;
+    const std::int32_t in = size.second;
     for (const Epilogue use : {Epilogue::store, Epilogue::gated}) {
       const auto cells = [](std::int32_t rows, std::int32_t columns) {
         return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
