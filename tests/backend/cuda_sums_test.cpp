@@ -24,7 +24,7 @@ class CudaSums : public testing::Test {
     first_ = matrix(kInner, kIn, Epilogue::store);
     second_ = matrix(kOut, kInner, Epilogue::store);
     skip_ = matrix(kOut, kIn, Epilogue::residual);
-    x_ = dice_.values(std::size_t{kMost} * kIn, 3.0F);
+    x_ = rows_of(kIn);
   }
 
   Backend& be() { return *backend_; }
@@ -33,14 +33,16 @@ class CudaSums : public testing::Test {
   const Matrix& second() const { return second_; }
   const Matrix& skip() const { return skip_; }
   const std::vector<float>& x() const { return x_; }
-
- private:
   Matrix matrix(std::int32_t out, std::int32_t in, Epilogue use) {
     const auto w = dice_.values(static_cast<std::size_t>(out) * static_cast<std::size_t>(in), 0.2F);
     const auto bias = dice_.values(static_cast<std::size_t>(out), 1.0F);
     return be().upload_matrix(differential::copy_of(w), out, in, bias, use);
   }
+  std::vector<float> rows_of(std::int32_t width) {
+    return dice_.values(std::size_t{kMost} * static_cast<std::size_t>(width), 3.0F);
+  }
 
+ private:
   differential::Dice dice_{17};
   std::unique_ptr<Backend> backend_;
   Matrix first_, second_, skip_;
@@ -107,21 +109,14 @@ TEST_F(CudaSums, ASubnormalSumIsZeroAsThatOfTwoProducts) {
 }
 
 TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
-  differential::Dice dice(23);
   // The second has so many weights that they are streamed: normed within products or before them.
   for (const auto& size : {std::pair{kIn, kInner}, {1536, 6144}}) {
     const std::int32_t in = size.first;
     const std::int32_t inner_width = size.second;
-    const auto matrix = [&](std::int32_t out, std::int32_t width, Epilogue use) {
-      const auto w =
-          dice.values(static_cast<std::size_t>(out) * static_cast<std::size_t>(width), 0.2F);
-      const auto bias = dice.values(static_cast<std::size_t>(out), 1.0F);
-      return be().upload_matrix(differential::copy_of(w), out, width, bias, use);
-    };
     const Matrix into = matrix(inner_width, in, Epilogue::store);
     const Matrix out_of = matrix(kOut, inner_width, Epilogue::store);
     const Matrix past = matrix(kOut, in, Epilogue::residual);
-    const auto values = dice.values(std::size_t{kMost} * static_cast<std::size_t>(in), 3.0F);
+    const std::vector<float> values = rows_of(in);
     const auto mlp = [&](std::int32_t rows) {
       const differential::Memory from(be(), values);
       const auto inner = room(be(), rows, inner_width), scratch = room(be(), rows, in);
@@ -144,7 +139,6 @@ TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
 // Weights of wide layers are streamed (streamed_rows_sm90a.cu), here behind a norm. Where rows are
 // many, not all slices fit.
 TEST_F(CudaSums, ANormedProductOfManyWeightsDoesNotDependOnTheNumberOfRows) {
-  differential::Dice dice(5);
   for (const auto& size : {std::pair{4608, 1536}, {8200, 1000}, {10928, 2048}}) {
     const std::int32_t out = size.first;
     const std::int32_t in = size.second;
@@ -152,10 +146,8 @@ TEST_F(CudaSums, ANormedProductOfManyWeightsDoesNotDependOnTheNumberOfRows) {
       const auto cells = [](std::int32_t rows, std::int32_t columns) {
         return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
       };
-      const auto w = dice.values(cells(out, in), 1.0F);
-      const auto bias = dice.values(static_cast<std::size_t>(out), 1.0F);
-      const auto rows_of_x = dice.values(cells(kMost, in), 1.0F);
-      const Matrix m = be().upload_matrix(differential::copy_of(w), out, in, bias, use);
+      const std::vector<float> rows_of_x = rows_of(in);
+      const Matrix m = matrix(out, in, use);
       // Gated results lie in rows of whole sixteen bytes.
       const std::int32_t width = use == Epilogue::gated ? (out / 2 + 7) / 8 * 8 : out;
       const auto product = [&](std::int32_t rows) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What products in bfloat16 with up to 32 rows have in common: how rows and weights lie in shared
-// memory, and what the blocks of a cluster hand to each other.
+// What products in bfloat16 with up to 32 rows have in common: what they are told, how rows and
+// weights lie in shared memory, and what the blocks of a cluster hand to each other.
 #pragma once
 
 #include "backend/cuda/gemm/product.h"
@@ -12,6 +12,26 @@ inline constexpr int kRowsOfTile = 8;
 /// Eight lanes copy so many columns.
 inline constexpr int kColumns = kPitchBf16;
 static_assert(kSliceBf16 % kColumns == 0 && kColumns == 64);
+
+constexpr int slices_of(std::int32_t in) { return (in + kSliceBf16 - 1) / kSliceBf16; }
+
+/// Of a product, what kernels take of ProductArgs; the weights come by a pointer or by a map.
+struct RowsProduct {
+  const float* bias;
+  const float* scale;  // of the sums of rows, or nullptr
+  const void* x;       // bfloat16, or float32 if `norm`
+  void* y;
+  Rows count;
+  bool known;  // Stream::calls_known
+  std::int32_t out, stored, in, pitch;
+  Epilogue epilogue;
+  bool silu, rounded, norm;
+  float epsilon;
+};
+inline RowsProduct rows_product(const ProductArgs& a, const Stream& s) {
+  return {a.bias, a.scale, a.x,        a.y,    a.rows,    s.calls_known(), a.out,    a.stored,
+          a.in,   a.pitch, a.epilogue, a.silu, a.rounded, a.norm,          a.epsilon};
+}
 
 /// Stores into the shared memory of block `rank` of the cluster, at the place of `own` here.
 __device__ inline void store_at(std::uint32_t own, int rank, float v) {

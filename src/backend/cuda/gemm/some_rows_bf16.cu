@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in bfloat16 with up to 32 rows, of any width: the weights are streamed once. A thread
+// Products in bfloat16 with up to 32 rows, of any width (of wide layers on Hopper by
+// streamed_rows_sm90a.cu): the weights are streamed once. A thread
 // block has 16, 32 or 48 outputs. A warp has eight rows of one slice of k; those of a slice share
 // its weights, which they ask for before they even know that the inputs are there. One warp more
 // finds what sums are multiplied with, and asks for what is added to them. Where outputs are few
@@ -26,20 +27,8 @@ constexpr int kSlicesToSplit = 8;  // fewer are faster in one block
 /// rounds, or their blocks in waves. Measured on 132 processors.
 constexpr std::int64_t kStreamedFrom = std::int64_t{88} << 10;
 
-constexpr int slices_of(std::int32_t in) { return (in + kSliceBf16 - 1) / kSliceBf16; }
-
-struct Some {
+struct Some : RowsProduct {
   const __nv_bfloat16* w;
-  const float* bias;
-  const float* scale;  // of the sums of rows, or nullptr
-  const void* x;       // bfloat16, or float32 if `norm`
-  void* y;
-  Rows count;
-  bool known;  // Stream::calls_known
-  std::int32_t out, stored, in, pitch;
-  Epilogue epilogue;
-  bool silu, rounded, norm;
-  float epsilon;
   Summand also;      // its slices come after those of the product itself
   int first_slices;  // of the product itself
   int slices;
@@ -370,22 +359,8 @@ bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (a.gain != nullptr || a.rows.count > kSomeRows) return false;
   if ((a.norm && a.in % 4 != 0) || (a.also.norm && a.also.in % 4 != 0)) return false;
   if (a.rows.count == 0) return true;
-  const Some some{static_cast<const __nv_bfloat16*>(a.w),
-                  a.bias,
-                  a.scale,
-                  a.x,
-                  a.y,
-                  a.rows,
-                  s.calls_known(),
-                  a.out,
-                  a.stored,
-                  a.in,
-                  a.pitch,
-                  a.epilogue,
-                  a.silu,
-                  a.rounded,
-                  a.norm,
-                  a.epsilon,
+  const Some some{rows_product(a, s),
+                  static_cast<const __nv_bfloat16*>(a.w),
                   a.also,
                   slices_of(a.in),
                   slices_of(a.in) + slices_of(a.also.in),

@@ -29,23 +29,13 @@ constexpr int kMostParts = 16;      // sixteens of outputs of a block: a box has
 constexpr int kLeastStages = 3;     // worth more than several groups of warps
 constexpr int kSlicesToSplit = 16;  // fewer are faster in one block
 
-struct Streamed {
-  const float* bias;
-  const float* scale;  // of the sums of rows, or nullptr
-  const void* x;       // bfloat16, or float32 if `norm`
-  void* y;
-  Rows count;
-  bool known;  // Stream::calls_known
-  std::int32_t out, stored, in, pitch;
-  Epilogue epilogue;
-  bool silu, rounded, norm;
-  float epsilon;
+struct Streamed : RowsProduct {
   int slices;
-  int split;   // one block, or two of a cluster, which share the slices
-  int own;     // slices of a block, at most
-  int parts;   // sixteens of outputs of a block
-  int groups;  // of warps, which take slices by turns
-  int stages;  // of a slice of the block's weights
+  int split = 1;   // one block, or two of a cluster, which share the slices
+  int own = 0;     // slices of a block, at most
+  int parts = 1;   // sixteens of outputs of a block
+  int groups = 1;  // of warps, which take slices by turns
+  int stages = 1;  // of a slice of the block's weights
 };
 
 /// Shared memory of a block.
@@ -53,12 +43,12 @@ template <int Tiles>
 struct StreamedMemory {
   static constexpr int kRows = Tiles * kRowsOfTile;
   std::byte* ws;         // [stages][kChunks][parts * kUnitOutputs] rows of 128 bytes, swizzled
+  std::uint64_t* full;   // [stages]
+  std::uint64_t* empty;  // [stages]
   __nv_bfloat16* xs;     // [own][kRows][kPitch]
   float4* part;          // [own][parts][Tiles][32] sums of slices, as lanes have them
   float4* before;        // [parts][Tiles][32] of the slices of the first block
   float* squares;        // [own][kRows]
-  std::uint64_t* full;   // [stages]
-  std::uint64_t* empty;  // [stages]
 
   __device__ StreamedMemory(void* shared, const Streamed& a) {
     ws = static_cast<std::byte*>(shared);
@@ -453,6 +443,7 @@ bool run(Streamed a, const ProductArgs& args, const Stream& s) {
     if (a.stages < a.own) a.stages = a.stages / a.groups * a.groups;
     return a.stages >= std::min(a.own, kLeastStages);
   };
+  // Where none has so many stages, one group takes what there are.
   for (int groups = kMostParts / a.parts; groups > 0 && !fits(groups);) groups /= 2;
   if (a.stages < 1) return false;
   const int tasks = a.own * Tiles;
@@ -472,17 +463,7 @@ bool run(Streamed a, const ProductArgs& args, const Stream& s) {
 
 bool streamed_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (!s.hopper || a.gain != nullptr || a.also.w != nullptr) return false;
-  const Streamed streamed{a.bias,     a.scale,
-                          a.x,        a.y,
-                          a.rows,     s.calls_known(),
-                          a.out,      a.stored,
-                          a.in,       a.pitch,
-                          a.epilogue, a.silu,
-                          a.rounded,  a.norm,
-                          a.epsilon,  (a.in + kSliceBf16 - 1) / kSliceBf16,
-                          1,          0,
-                          1,          1,
-                          1};
+  const Streamed streamed{rows_product(a, s), slices_of(a.in)};
   switch ((a.rows.count + kRowsOfTile - 1) / kRowsOfTile) {
     case 1:
       return run<1>(streamed, a, s);
