@@ -26,8 +26,9 @@
 
 namespace toto {
 
-class Ops2;     // backend/ops2.h
-class PathOps;  // backend/path_ops.h
+class Ops2;           // backend/ops2.h
+class PathOps;        // backend/path_ops.h
+struct FoldedMatrix;  // backend/folded_matrix.h
 
 /// What a backend makes of a matrix and its bias; each has a type of its own that begins with this.
 struct PackedWeights {};
@@ -268,18 +269,10 @@ class Backend {
     return upload_matrix(std::move(take), out, in, bias, use);
   }
 
-  /// The same of weights that were folded in float64: rounded once, to what the backend keeps.
-  [[nodiscard]] virtual Matrix upload_folded_matrix(std::span<const double> weights,
-                                                    std::int32_t out, std::int32_t in,
-                                                    std::span<const double> bias, Epilogue use,
-                                                    bool exact) {
-    auto narrow = std::make_unique_for_overwrite<float[]>(weights.size());
-    std::transform(weights.begin(), weights.end(), narrow.get(),
-                   [](double w) { return static_cast<float>(w); });
-    const std::vector<float> narrow_bias(bias.begin(), bias.end());
-    return exact ? upload_exact_matrix(std::move(narrow), out, in, narrow_bias, use)
-                 : upload_matrix(std::move(narrow), out, in, narrow_bias, use);
-  }
+  /// The same of a folded matrix: rounded once, to what the backend keeps. What it points to may go
+  /// when this returns.
+  [[nodiscard]] virtual Matrix upload_folded_matrix(const FoldedMatrix& matrix, Epilogue use,
+                                                    bool exact);
 
   /// The operations of Toto 2.0; nullptr: this backend cannot carry one out.
   [[nodiscard]] virtual const Ops2* ops2() const { return nullptr; }

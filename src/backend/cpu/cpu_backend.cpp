@@ -65,10 +65,7 @@ void CpuBackend::download(const ConstView& from, std::span<double> to) const {
 
 Matrix CpuBackend::upload_matrix(std::unique_ptr<float[]> take, std::int32_t out, std::int32_t in,
                                  std::span<const float> bias, Epilogue use) {
-  const TileFormat& format = weights_ == CpuWeights::bf16   ? products_.bf16
-                             : weights_ == CpuWeights::int8 ? products_.int8
-                                                            : products_.f32;
-  return pack(format, take.get(), out, in, bias, use);
+  return pack(format(), take.get(), out, in, bias, use);
 }
 
 Matrix CpuBackend::upload_exact_matrix(std::unique_ptr<float[]> take, std::int32_t out,
@@ -84,15 +81,32 @@ void CpuBackend::choose_product(const Matrix& w, int candidate) {
   (*at)->block_rows = kBlockRows[candidate];
 }
 
+const TileFormat& CpuBackend::format() const {
+  return weights_ == CpuWeights::bf16   ? products_.bf16
+         : weights_ == CpuWeights::int8 ? products_.int8
+                                        : products_.f32;
+}
+
 Matrix CpuBackend::pack(const TileFormat& format, const float* weights, std::int32_t out,
                         std::int32_t in, std::span<const float> bias, Epilogue use) {
-  scratch_.reserve(prepared_bytes(format, in));
-  matrices_.push_back(std::make_unique<PackedMatrix>(pack_matrix(
-      weights, out, in, bias, use == Epilogue::gated, format, products_.columns, arena_, team_)));
+  return keep(pack_matrix(weights, out, in, bias, use == Epilogue::gated, format, products_.columns,
+                          arena_, team_),
+              out);
+}
+
+Matrix CpuBackend::upload_folded_matrix(const FoldedMatrix& matrix, Epilogue use, bool exact) {
+  return keep(pack_matrix(matrix, use == Epilogue::gated, exact ? products_.f32 : format(),
+                          products_.columns, arena_, team_),
+              matrix.out);
+}
+
+Matrix CpuBackend::keep(const PackedMatrix& matrix, std::int32_t out) {
+  scratch_.reserve(prepared_bytes(*matrix.format, matrix.in));
+  matrices_.push_back(std::make_unique<PackedMatrix>(matrix));
   const PackedMatrix& packed = *matrices_.back();
   // Models upload weights in the order in which they read them; where not, a prefetch is wasted.
   if (matrices_.size() > 1) matrices_[matrices_.size() - 2]->following = &packed;
-  return {&packed, out, in};
+  return {&packed, out, matrix.in};
 }
 
 void CpuBackend::linear(const Matrix& w, const ConstView& x, const View& y,

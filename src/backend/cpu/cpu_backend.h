@@ -81,6 +81,8 @@ class CpuBackend final : public Backend {
   [[nodiscard]] Matrix upload_exact_matrix(std::unique_ptr<float[]> take, std::int32_t out,
                                            std::int32_t in, std::span<const float> bias,
                                            Epilogue use) override;
+  [[nodiscard]] Matrix upload_folded_matrix(const FoldedMatrix& matrix, Epilogue use,
+                                            bool exact) override;
 
   [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
   [[nodiscard]] PathOps* paths() override { return &paths_; }
@@ -125,8 +127,11 @@ class CpuBackend final : public Backend {
                        float* out, std::int32_t horizon) const override;
 
  private:
+  /// The format of weights that need not be exact.
+  [[nodiscard]] const TileFormat& format() const;
   Matrix pack(const TileFormat& format, const float* weights, std::int32_t out, std::int32_t in,
               std::span<const float> bias, Epilogue use);
+  Matrix keep(const PackedMatrix& matrix, std::int32_t out);
 
   Isa isa_;
   CpuWeights weights_;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 namespace toto::cpu {
 namespace {
@@ -14,24 +15,66 @@ void write(float x, float /*scale*/, float* to) { *to = x; }
 void write(float x, float /*scale*/, std::uint16_t* to) { *to = to_bf16(x); }
 void write(float x, float scale, std::int8_t* to) { *to = to_int8(x, scale); }
 
-/// Rows [first, first + count) of the matrix become the columns of one panel, which is all zeros.
-/// `scales` of these rows, for int8.
-template <typename Weight>
-void pack_panel(const float* weights, std::int32_t in, std::int32_t first, std::int32_t count,
-                int columns, int step, const float* scales, Weight* panel) {
-  // A cache line of each row at a time: both sides stay in the nearest cache.
-  constexpr std::int32_t kBlock = 16;
-  for (std::int32_t k0 = 0; k0 < in; k0 += kBlock) {
-    const std::int32_t k1 = std::min(k0 + kBlock, in);
+/// Weights in float32, row-major.
+struct StoredRows {
+  const float* weights;
+  std::int32_t in;
+  /// Weights [first, first + count) of a row.
+  const float* part(std::int32_t row, std::int32_t first, std::int32_t /*count*/,
+                    float* /*scratch*/) const {
+    return weights + std::int64_t{row} * in + first;
+  }
+};
+
+/// Weights that are folded when they are asked for.
+struct FoldedRows {
+  const FoldedMatrix& matrix;
+  const float* part(std::int32_t row, std::int32_t first, std::int32_t count,
+                    float* scratch) const {
+    matrix.fold(row, first, std::span(scratch, static_cast<std::size_t>(count)));
+    return scratch;
+  }
+};
+
+// Four cache lines of each row at a time: both sides stay in the nearest cache.
+constexpr std::int32_t kPart = 64;
+
+template <typename Rows>
+float scale_of_row(const Rows& rows, std::int32_t row, std::int32_t in) {
+  Int8Scale scale;
+  float scratch[kPart];
+  for (std::int32_t k = 0; k < in; k += kPart) {
+    const std::int32_t count = std::min(kPart, in - k);
+    scale.see({rows.part(row, k, count, scratch), static_cast<std::size_t>(count)});
+  }
+  return scale.scale();
+}
+
+/// Rows [first, first + count) of the matrix become the columns of one panel, which is all zeros
+/// where no weight goes. `scales` of these rows, for int8. kStep: TileFormat::step.
+template <int kStep, typename Weight, typename Rows>
+void pack_panel(const Rows& rows, std::int32_t in, std::int32_t first, std::int32_t count,
+                int columns, const float* scales, Weight* panel) {
+  static_assert(kPart % kStep == 0);
+  float scratch[kPart];
+  for (std::int32_t k0 = 0; k0 < in; k0 += kPart) {
+    const std::int32_t length = std::min(kPart, in - k0);
     for (std::int32_t c = 0; c < count; ++c) {
-      const float* row = weights + std::int64_t{first + c} * in;
+      const float* part = rows.part(first + c, k0, length, scratch);
       const float scale = scales == nullptr ? 1.0F : scales[c];
-      for (std::int32_t k = k0; k < k1; ++k) {
-        const std::int64_t at = std::int64_t{k / step} * columns * step + c * step + k % step;
-        write(row[k], scale, panel + at);
+      Weight* to = panel + std::int64_t{k0} * columns + std::ptrdiff_t{c} * kStep;
+      for (std::int32_t i = 0; i < length; ++i) {
+        write(part[i], scale, to + std::int64_t{i / kStep} * columns * kStep + i % kStep);
       }
     }
   }
+}
+
+template <typename Weight, typename Rows>
+void pack_panel(const Rows& rows, std::int32_t in, std::int32_t first, std::int32_t count,
+                int columns, int step, const float* scales, Weight* panel) {
+  if (step == 1) return pack_panel<1>(rows, in, first, count, columns, scales, panel);
+  return pack_panel<2>(rows, in, first, count, columns, scales, panel);
 }
 
 }  // namespace
@@ -42,13 +85,19 @@ std::uint16_t to_bf16(float x) {
   return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
 }
 
-float int8_scale(std::span<const float> row) {
-  double largest = 0;
-  for (const float w : row) {
-    if (!std::isfinite(w)) return std::numeric_limits<float>::quiet_NaN();
-    largest = std::max(largest, std::abs(static_cast<double>(w)));
+void Int8Scale::see(std::span<const float> weights) {
+  for (const float w : weights) {
+    if (!std::isfinite(w)) largest_ = std::numeric_limits<double>::quiet_NaN();
+    if (std::abs(static_cast<double>(w)) > largest_) largest_ = std::abs(static_cast<double>(w));
   }
-  return static_cast<float>(largest / 127);
+}
+
+float Int8Scale::scale() const { return static_cast<float>(largest_ / 127); }
+
+float int8_scale(std::span<const float> row) {
+  Int8Scale scale;
+  scale.see(row);
+  return scale.scale();
 }
 
 std::int8_t to_int8(float w, float scale) {
@@ -66,11 +115,10 @@ std::size_t bytes_of_panel(const TileFormat& format, std::size_t steps, int colu
   return steps * across * static_cast<std::size_t>(format.step) * format.weight_bytes;
 }
 
-}  // namespace
-
-PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in,
-                         std::span<const float> bias, bool gated, const TileFormat& format,
-                         int columns, Arena& arena, ThreadTeam& team) {
+template <typename Rows>
+PackedMatrix pack(const Rows& rows, std::int32_t out, std::int32_t in, std::span<const float> bias,
+                  bool gated, const TileFormat& format, int columns, Arena& arena,
+                  ThreadTeam& team) {
   const std::int32_t width = gated ? out / 2 : out;
   PackedMatrix m;
   m.format = &format;
@@ -107,21 +155,22 @@ PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in
       std::byte* panel = memory +
                          static_cast<std::size_t>(unit * m.panels_per_unit()) * m.panel_bytes +
                          static_cast<std::size_t>(half) * m.bytes_of(unit);
-      std::memset(panel, 0, m.bytes_of(unit));
+      const bool full = count == across && m.steps * static_cast<std::size_t>(format.step) ==
+                                               static_cast<std::size_t>(in);
+      if (!full || format.scaled) std::memset(panel, 0, m.bytes_of(unit));
       if (format.scaled) {
         const std::size_t scales = scales_at(m.steps, static_cast<std::size_t>(across));
         auto* of_columns = reinterpret_cast<float*>(panel + scales);
         for (std::int32_t c = 0; c < count; ++c) {
-          of_columns[c] =
-              int8_scale({weights + std::int64_t{first + c} * in, static_cast<std::size_t>(in)});
+          of_columns[c] = scale_of_row(rows, first + c, in);
         }
-        pack_panel(weights, in, first, count, across, format.step, of_columns,
+        pack_panel(rows, in, first, count, across, format.step, of_columns,
                    reinterpret_cast<std::int8_t*>(panel));
       } else if (format.weight_bytes == sizeof(float)) {
-        pack_panel(weights, in, first, count, across, format.step, nullptr,
+        pack_panel(rows, in, first, count, across, format.step, nullptr,
                    reinterpret_cast<float*>(panel));
       } else {
-        pack_panel(weights, in, first, count, across, format.step, nullptr,
+        pack_panel(rows, in, first, count, across, format.step, nullptr,
                    reinterpret_cast<std::uint16_t*>(panel));
       }
       if (!bias.empty()) {
@@ -130,6 +179,20 @@ PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in
     }
   });
   return m;
+}
+
+}  // namespace
+
+PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in,
+                         std::span<const float> bias, bool gated, const TileFormat& format,
+                         int columns, Arena& arena, ThreadTeam& team) {
+  return pack(StoredRows{weights, in}, out, in, bias, gated, format, columns, arena, team);
+}
+
+PackedMatrix pack_matrix(const FoldedMatrix& matrix, bool gated, const TileFormat& format,
+                         int columns, Arena& arena, ThreadTeam& team) {
+  const std::vector<float> bias(matrix.bias.begin(), matrix.bias.end());
+  return pack(FoldedRows{matrix}, matrix.out, matrix.in, bias, gated, format, columns, arena, team);
 }
 
 }  // namespace toto::cpu

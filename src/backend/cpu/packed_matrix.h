@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/pages.h"
 #include "backend/cpu/product_kernels.h"
+#include "backend/folded_matrix.h"
 #include "core/thread_team.h"
 
 namespace toto::cpu {
@@ -19,6 +20,16 @@ std::uint16_t to_bf16(float x);
 /// The scale of a row of int8 weights: its largest magnitude over 127, formed in float64. NaN where
 /// the row holds a weight that is not finite, so that its outputs are not finite either.
 float int8_scale(std::span<const float> row);
+
+/// The same of a row that comes in parts.
+class Int8Scale {
+ public:
+  void see(std::span<const float> weights);
+  [[nodiscard]] float scale() const;
+
+ private:
+  double largest_ = 0;
+};
 
 /// w / scale, to the nearest whole number in -127 .. 127; 0 where the scale is 0 or NaN.
 std::int8_t to_int8(float w, float scale);
@@ -59,6 +70,10 @@ struct PackedMatrix : PackedWeights {
 /// gate. The memory comes from `arena`.
 PackedMatrix pack_matrix(const float* weights, std::int32_t out, std::int32_t in,
                          std::span<const float> bias, bool gated, const TileFormat& format,
+                         int columns, Arena& arena, ThreadTeam& team);
+
+/// The same of a folded matrix: each thread folds what it packs.
+PackedMatrix pack_matrix(const FoldedMatrix& matrix, bool gated, const TileFormat& format,
                          int columns, Arena& arena, ThreadTeam& team);
 
 }  // namespace toto::cpu

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend/expected_views.h"
+#include "backend/folded_matrix.h"
 #include "backend/operation.h"
 #include "backend/reference/attention.h"
 #include "backend/reference/reference_backend.h"
@@ -89,10 +90,15 @@ Matrix ReferenceBackend<T>::upload_matrix(std::unique_ptr<float[]> take, std::in
 }
 
 template <typename T>
-Matrix ReferenceBackend<T>::upload_folded_matrix(std::span<const double> weights, std::int32_t out,
-                                                 std::int32_t in, std::span<const double> bias,
-                                                 Epilogue /*use*/, bool /*exact*/) {
-  return keep_matrix(own(weights), bias.empty() ? nullptr : own(bias), out, in);
+Matrix ReferenceBackend<T>::upload_folded_matrix(const FoldedMatrix& matrix, Epilogue /*use*/,
+                                                 bool /*exact*/) {
+  const auto in = static_cast<std::size_t>(matrix.in);
+  auto weights = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(matrix.out) * in);
+  for (std::int32_t row = 0; row < matrix.out; ++row) {
+    matrix.fold(row, 0, std::span(weights.get() + static_cast<std::size_t>(row) * in, in));
+  }
+  auto bias = matrix.bias.empty() ? nullptr : own(std::span<const double>(matrix.bias));
+  return keep_matrix(std::move(weights), std::move(bias), matrix.out, matrix.in);
 }
 
 template <typename T>

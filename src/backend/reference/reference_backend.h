@@ -28,9 +28,8 @@ class ReferenceBackend final : public Backend {
   [[nodiscard]] Matrix upload_matrix(std::unique_ptr<float[]> take, std::int32_t out,
                                      std::int32_t in, std::span<const float> bias,
                                      Epilogue use) override;
-  [[nodiscard]] Matrix upload_folded_matrix(std::span<const double> weights, std::int32_t out,
-                                            std::int32_t in, std::span<const double> bias,
-                                            Epilogue use, bool exact) override;
+  [[nodiscard]] Matrix upload_folded_matrix(const FoldedMatrix& matrix, Epilogue use,
+                                            bool exact) override;
   [[nodiscard]] const Ops2* ops2() const override { return &ops2_; }
   [[nodiscard]] PathOps* paths() override { return &paths_; }
 

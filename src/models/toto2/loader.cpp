@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <utility>
 
 namespace toto::toto2 {
@@ -15,32 +16,41 @@ const double kSiluGain = std::exp(0.8 * std::log(std::sqrt(2.0 / (1.0 - 1.0 / st
 
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
-/// Rows p*9 + q become rows q*P + p: what the quantile operation works on lies together.
-template <typename T>
-std::vector<T> by_quantile(const std::vector<T>& rows, std::int32_t patch, std::int32_t width) {
-  std::vector<T> out(rows.size());
+/// Values [p][9] become [9][p]: what the quantile operation works on lies together.
+void by_quantile(FoldedMatrix& matrix, std::int32_t patch) {
+  const std::vector<double> bias = matrix.bias;
+  matrix.order.resize(static_cast<std::size_t>(matrix.out));
   for (std::int32_t p = 0; p < patch; ++p) {
     for (std::int32_t q = 0; q < kToto2Quantiles; ++q) {
-      std::copy_n(rows.begin() + std::ptrdiff_t{p * kToto2Quantiles + q} * width, width,
-                  out.begin() + std::ptrdiff_t{q * patch + p} * width);
+      const auto to = static_cast<std::size_t>(q * patch + p);
+      matrix.order[to] = p * kToto2Quantiles + q;
+      matrix.bias[to] = bias[static_cast<std::size_t>(matrix.order[to])];
     }
   }
-  return out;
+}
+
+/// The queries, which come first, [heads][scale.size()], times `scale`.
+void scale_queries(FoldedMatrix& qkv, std::span<const double> scale, std::int32_t heads) {
+  const std::size_t queries = static_cast<std::size_t>(heads) * scale.size();
+  qkv.rows.assign(static_cast<std::size_t>(qkv.out), 1.0);
+  for (std::size_t row = 0; row < queries; ++row) {
+    qkv.rows[row] = scale[row % scale.size()];
+    if (!qkv.bias.empty()) qkv.bias[row] *= qkv.rows[row];
+  }
+}
+
+/// Rows [half, 2 half) come first.
+void swap_halves(FoldedMatrix& matrix) {
+  const std::int32_t half = matrix.out / 2;
+  matrix.order.resize(static_cast<std::size_t>(matrix.out));
+  std::iota(matrix.order.begin(), matrix.order.end(), 0);
+  std::rotate(matrix.order.begin(), matrix.order.begin() + half, matrix.order.end());
+  if (!matrix.bias.empty()) {
+    std::rotate(matrix.bias.begin(), matrix.bias.begin() + half, matrix.bias.end());
+  }
 }
 
 }  // namespace
-
-void Loader::Linear::scale_rows(std::int32_t first, std::int32_t count, double by) {
-  const auto from = weights.begin() + std::ptrdiff_t{first} * in;
-  std::for_each(from, from + std::ptrdiff_t{count} * in, [by](double& w) { w *= by; });
-  if (bias.empty()) return;
-  std::for_each(bias.begin() + first, bias.begin() + first + count, [by](double& b) { b *= by; });
-}
-
-void Loader::Linear::scale_columns(std::span<const float> gain) {
-  if (gain.empty()) return;
-  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] *= gain[i % gain.size()];
-}
 
 std::vector<float> Loader::vector(const std::string& name) const {
   const std::int32_t size =
@@ -57,23 +67,32 @@ std::vector<float> Loader::gain(const std::string& name) const {
   return config_.norm_include_weight ? vector(name) : std::vector<float>();
 }
 
-Loader::Linear Loader::read(const std::string& name, std::int32_t out, std::int32_t in,
-                            bool bias) const {
-  Linear linear{out, in, {}, {}};
-  std::vector<float> values(static_cast<std::size_t>(out) * static_cast<std::size_t>(in));
-  weights_.read(name + ".weight", values);
-  linear.weights.assign(values.begin(), values.end());
-  if (bias) {
-    values.resize(static_cast<std::size_t>(out));
-    weights_.read(name + ".bias", values);
-    linear.bias.assign(values.begin(), values.end());
+std::span<float> Loader::memory(std::size_t count) {
+  if (room_ < count) {
+    memory_.reset();
+    memory_ = std::make_unique_for_overwrite<float[]>(count);
+    room_ = count;
   }
-  return linear;
+  return {memory_.get(), count};
 }
 
-Matrix Loader::upload(const Linear& linear, Epilogue use, bool exact) {
-  return backend_.upload_folded_matrix(linear.weights, linear.out, linear.in, linear.bias, use,
-                                       exact);
+FoldedMatrix Loader::read(const std::string& name, std::int32_t out, std::int32_t in, bool bias,
+                          double by) {
+  FoldedMatrix matrix;
+  const std::span<float> values =
+      memory(static_cast<std::size_t>(out) * static_cast<std::size_t>(in));
+  weights_.read(name + ".weight", values);
+  matrix.stored = values;
+  matrix.out = out;
+  matrix.in = in;
+  matrix.before = by;
+  if (bias) {
+    std::vector<float> stored(static_cast<std::size_t>(out));
+    weights_.read(name + ".bias", stored);
+    matrix.bias.assign(stored.begin(), stored.end());
+    for (double& b : matrix.bias) b *= by;
+  }
+  return matrix;
 }
 
 ConstView Loader::upload(std::span<const double> values) {
@@ -88,27 +107,34 @@ ConstView Loader::upload(std::span<const double> values) {
 ResidualMlp Loader::residual_mlp(const std::string& name, std::int32_t out, std::int32_t in,
                                  std::span<const float> gain, bool head, bool exact) {
   const std::int32_t inner = 4 * config_.d_model;
-  Linear first = read(name + ".linear1", inner, in, true);
-  Linear second = read(name + ".linear2", out, inner, true);
-  Linear skip = read(name + ".skip_proj", out, in, true);
   // The head's last layers are divided by their fan-in, all others by its root.
   const auto fan_in = [&](std::int32_t columns) {
     return head ? static_cast<double>(columns) : std::sqrt(static_cast<double>(columns));
   };
-  first.scale(1 / std::sqrt(static_cast<double>(in)));
-  first.scale_columns(gain);
-  second.scale(1 / fan_in(inner) / std::numbers::sqrt2);
-  for (double& w : second.weights) w *= kSiluGain;  // of its input: not of the bias
-  skip.scale(1 / fan_in(in) / std::numbers::sqrt2);
-  skip.scale_columns(gain);
-  if (head) {
-    for (Linear* last : {&second, &skip}) {
-      last->weights = by_quantile(last->weights, config_.patch_size, last->in);
-      last->bias = by_quantile(last->bias, config_.patch_size, 1);
-    }
+  const auto upload_last = [&](FoldedMatrix& matrix, Epilogue use) {
+    if (head) by_quantile(matrix, config_.patch_size);
+    return backend_.upload_folded_matrix(matrix, use, exact);
+  };
+  ResidualMlp mlp;
+  {
+    FoldedMatrix first =
+        read(name + ".linear1", inner, in, true, 1 / std::sqrt(static_cast<double>(in)));
+    first.columns = gain;
+    mlp.first = backend_.upload_folded_matrix(first, Epilogue::store, exact);
   }
-  return {upload(first, Epilogue::store, exact), upload(second, Epilogue::store, exact),
-          upload(skip, Epilogue::residual, exact)};
+  {
+    FoldedMatrix second =
+        read(name + ".linear2", out, inner, true, 1 / fan_in(inner) / std::numbers::sqrt2);
+    second.after = kSiluGain;  // of its input: not of the bias
+    mlp.second = upload_last(second, Epilogue::store);
+  }
+  {
+    FoldedMatrix skip =
+        read(name + ".skip_proj", out, in, true, 1 / fan_in(in) / std::numbers::sqrt2);
+    skip.columns = gain;
+    mlp.skip = upload_last(skip, Epilogue::residual);
+  }
+  return mlp;
 }
 
 std::vector<double> Loader::query_scale(const std::string& layer) const {
@@ -143,49 +169,39 @@ Layer Loader::layer(std::int32_t index, double& factor) {
   Layer layer;
   layer.variate = config_.is_variate_layer(index);
   // The stream is `factor` times what is carried: a branch is divided by the factor after it.
-  const auto branch = [&](const std::string& of, Linear& last) {
+  const auto branch = [&](const std::string& matrix, std::int32_t in, bool bias,
+                          const std::string& of) {
     const double multiplier = vector(name + of).front();
-    last.scale(multiplier / factor / std::sqrt(static_cast<double>(last.in)));
+    const double by = multiplier / factor / std::sqrt(static_cast<double>(in));
     factor /= std::sqrt(1 + multiplier * multiplier);
+    return backend_.upload_folded_matrix(read(name + matrix, width, in, bias, by),
+                                         Epilogue::residual, false);
   };
+  const double of_input = 1 / std::sqrt(static_cast<double>(width));
   layer.epsilon1 = config_.norm_eps / (factor * factor);
   {
-    Linear qkv = read(name + "attn.in_proj", config_.qkv_rows(), width, config_.attn_bias);
-    qkv.scale(1 / std::sqrt(static_cast<double>(width)));
-    qkv.scale_columns(gain(name + "norm1.weight"));
+    FoldedMatrix qkv =
+        read(name + "attn.in_proj", config_.qkv_rows(), width, config_.attn_bias, of_input);
+    const std::vector<float> gains = gain(name + "norm1.weight");
+    qkv.columns = gains;
     const std::vector<double> scale = query_scale(name);
     if (config_.qk_norm) {
       layer.norm = head_norm(name, scale);
     } else {
-      for (std::int32_t row = 0; row < config_.num_heads * config_.qk_dim; ++row) {
-        qkv.scale_rows(row, 1, scale[static_cast<std::size_t>(row % config_.qk_dim)]);
-      }
+      scale_queries(qkv, scale, config_.num_heads);
     }
-    layer.qkv = upload(qkv, Epilogue::store, false);
+    layer.qkv = backend_.upload_folded_matrix(qkv, Epilogue::store, false);
   }
-  {
-    Linear out = read(name + "attn.out_proj", width, attended, config_.attn_bias);
-    branch("attn_tau", out);
-    layer.out = upload(out, Epilogue::residual, false);
-  }
+  layer.out = branch("attn.out_proj", attended, config_.attn_bias, "attn_tau");
   layer.epsilon2 = config_.norm_eps / (factor * factor);
   {
-    Linear in = read(name + "ffn.fc1", 2 * config_.d_ff, width, config_.mlp_bias);
-    in.scale(1 / std::sqrt(static_cast<double>(width)));
-    in.scale_columns(gain(name + "norm2.weight"));
-    // The file has the values first; Epilogue::gated wants the gate first.
-    std::rotate(in.weights.begin(), in.weights.begin() + std::ptrdiff_t{config_.d_ff} * width,
-                in.weights.end());
-    if (!in.bias.empty()) {
-      std::rotate(in.bias.begin(), in.bias.begin() + config_.d_ff, in.bias.end());
-    }
-    layer.mlp_in = upload(in, Epilogue::gated, false);
+    FoldedMatrix in = read(name + "ffn.fc1", 2 * config_.d_ff, width, config_.mlp_bias, of_input);
+    const std::vector<float> gains = gain(name + "norm2.weight");
+    in.columns = gains;
+    swap_halves(in);  // the file has the values first; Epilogue::gated wants the gate first
+    layer.mlp_in = backend_.upload_folded_matrix(in, Epilogue::gated, false);
   }
-  {
-    Linear out = read(name + "ffn.fc2", width, config_.d_ff, config_.mlp_bias);
-    branch("mlp_tau", out);
-    layer.mlp_out = upload(out, Epilogue::residual, false);
-  }
+  layer.mlp_out = branch("ffn.fc2", config_.d_ff, config_.mlp_bias, "mlp_tau");
   layer.factor = factor;
   return layer;
 }

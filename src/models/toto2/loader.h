@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/folded_matrix.h"
 #include "models/toto2/toto2.h"
 
 namespace toto::toto2 {
@@ -29,28 +30,24 @@ class Loader {
   [[nodiscard]] std::vector<std::shared_ptr<void>> take_vectors() { return std::move(vectors_); }
 
  private:
-  /// A linear layer in float64, as it is folded.
-  struct Linear {
-    std::int32_t out, in;
-    std::vector<double> weights;  // [out][in]
-    std::vector<double> bias;     // [out], or empty
-    void scale(double by) { scale_rows(0, out, by); }
-    void scale_rows(std::int32_t first, std::int32_t count, double by);
-    void scale_columns(std::span<const float> gain);
-  };
-  [[nodiscard]] Linear read(const std::string& name, std::int32_t out, std::int32_t in,
-                            bool bias) const;
-  [[nodiscard]] Matrix upload(const Linear& linear, Epilogue use, bool exact);
+  /// A linear layer, all of it times `by`. What it holds is valid until the next read().
+  [[nodiscard]] FoldedMatrix read(const std::string& name, std::int32_t out, std::int32_t in,
+                                  bool bias, double by);
   /// [1][values]
   [[nodiscard]] ConstView upload(std::span<const double> values);
   [[nodiscard]] std::vector<double> query_scale(const std::string& layer) const;
   [[nodiscard]] HeadNorm head_norm(const std::string& layer, std::span<const double> query_scale);
   [[nodiscard]] std::vector<float> gain(const std::string& name) const;
 
+  /// At least `count` values of any content.
+  [[nodiscard]] std::span<float> memory(std::size_t count);
+
   const Toto2Config& config_;
   const WeightTable& weights_;
   Backend& backend_;
   std::vector<std::shared_ptr<void>> vectors_;
+  std::unique_ptr<float[]> memory_;  // of the matrix that was read last
+  std::size_t room_ = 0;             // in it
 };
 
 }  // namespace toto::toto2
