@@ -42,7 +42,7 @@ def main():
     for turn in range(args.runs + 1):
         for program, runs in found.items():
             result = run([program, *rest])
-            if turn:  # before the first the files may lie on a disk
+            if turn:  # the first may read files from a disk
                 runs.append(result)
     for program, runs in found.items():
         times = sorted(ms for ms, _ in runs)

@@ -4,8 +4,8 @@
 
     scripts/tidy.py CLANG_TIDY BUILD JOBS [arguments of clang-tidy]
 
-A source is looked at again when it, a header that it reads, its flags, the checks or clang-tidy has changed. What passed
-lies in ~/.cache/toto-tidy (XDG_CACHE_HOME), as empty files whose names are hashes; delete the folder to look at all again.
+A source is looked at again when it, a header that it reads, its flags, the checks or clang-tidy has changed. The build
+must be up to date: it knows the headers, those that its own compiler reads. What passed lies in ~/.cache/toto-tidy (XDG_CACHE_HOME), as empty files whose names are hashes; delete the folder to look at all again.
 Prints the findings, and a summary; status 1 if there is a finding.
 """
 import concurrent.futures
@@ -29,25 +29,36 @@ def digest(path):
 def headers_of(build):
     """What each object was made of, as ninja has recorded it: {object: [path, ...]}, relative to the build."""
     found, name = {}, None
-    for line in subprocess.run(["ninja", "-C", build, "-t", "deps"], check=True, capture_output=True, text=True).stdout.splitlines():
+    for line in subprocess.run(["ninja", "-C", build, "-t", "deps"], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines():
         if line.startswith("    "):
-            found[name].append(line.strip())
-        elif ": #deps " in line and line.endswith("(VALID)"):
-            name = line.split(": #deps ")[0]
-            found[name] = []
+            if name:
+                found[name].append(line.strip())
+        elif ": #deps " in line:
+            name = line.split(": #deps ")[0] if line.endswith("(VALID)") else None
+            if name:
+                found[name] = []
     return found
 
 
-def key_of(commands, build, root, headers, run):
-    """Names all that decides what clang-tidy says of a source; None where the build does not know its headers."""
-    parts = [run]
+def checks_of(source, root):
+    """The .clang-tidy files between the root, which every source has, and a source."""
+    between = [folder for folder in pathlib.Path(source).parents if root in map(str, folder.parents)]
+    return [f"{file.relative_to(root)} {digest(file)}" for file in (folder / ".clang-tidy" for folder in between) if file.exists()]
+
+
+def key_of(source, commands, build, root, headers, run):
+    """Names what decides what clang-tidy says of a source; None where the build does not know its headers, or one is gone."""
+    parts = [run, *checks_of(source, root)]
     for command in commands:
         arguments = command.split()
         made_of = headers.get(arguments[arguments.index("-o") + 1])
         if not made_of:
             return None
         parts.append(command.replace(root, ""))
-        parts += [f"{path.replace(root, '')} {digest(os.path.join(build, path))}" for path in made_of]
+        try:
+            parts += [f"{path.replace(root, '')} {digest(os.path.join(build, path))}" for path in made_of]
+        except OSError:
+            return None
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -67,7 +78,7 @@ def forget_old(folder):
     oldest = time.time() - KEPT_DAYS * 24 * 3600
     for file in folder.iterdir():
         if file.stat().st_mtime < oldest:
-            file.unlink()
+            file.unlink(missing_ok=True)
 
 
 def main():
@@ -82,26 +93,24 @@ def main():
     sources = sources_of(build, root)
 
     def look(source):
-        """Whether it was known, and the findings."""
-        key = key_of(sources[source], build, root, headers, run)
+        """Whether it was known, clang-tidy's status, and what it said."""
+        key = key_of(source, sources[source], build, root, headers, run)
         if key and (folder / key).exists():
-            os.utime(folder / key)
-            return True, ""
-        ran = subprocess.run([tidy, "-quiet", "-p", build, *extra, source], capture_output=True, text=True)
-        if ran.returncode:
-            return False, ran.stdout + ran.stderr
-        if key:
             (folder / key).touch()
-        return False, ""
+            return True, 0, ""
+        ran = subprocess.run([tidy, "-quiet", "-p", build, *extra, source], capture_output=True, text=True)
+        if key and ran.returncode == 0:
+            (folder / key).touch()
+        return False, ran.returncode, ran.stdout + ran.stderr
 
     known, failed = 0, 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for was_known, findings in pool.map(look, sources):
+        for source, (was_known, status, said) in zip(sources, pool.map(look, sources)):
             known += was_known
-            failed += bool(findings)
-            if findings:
-                print(findings, flush=True)
-    print(f"   {len(sources)} sources, {known} of them as they were when they passed; {failed} with findings")
+            if status:
+                failed += 1
+                print(f"{said}\n{source}: clang-tidy ended with {status}", flush=True)
+    print(f"   {len(sources)} sources, {known} of them unchanged since they passed; {failed} failed")
     return failed > 0
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix of a checkpoint with what a model folds into it. A backend takes the rows as it packs
-// them, from several threads: no copy of the matrix is made in float64, nor a second in float32.
+// A matrix of a checkpoint with what a model folds into it. A backend may take parts of rows as it
+// packs them, from several threads: then no folded copy of the matrix is made.
 #pragma once
 
 #include <cstddef>

@@ -85,8 +85,9 @@ constexpr Registration kCommands[] = {
 #endif
 };
 
-// The command that the first argument names, alone: all of them together are a thousand options
-// and take 2 ms. Otherwise all, for help and for what to say of an unknown command.
+// Adds the command that the first argument names, alone: all of them together have a thousand
+// options, which take 2 ms, and would read their environment. Where it names none, adds all, for
+// help and for what to say of an unknown command.
 void add_commands(std::string_view first, CLI::App& app, Session& session) {
   const Command program(&app);
   const auto named = std::ranges::find(kCommands, first, &Registration::name);

@@ -3,8 +3,13 @@
 #include "backend/folded_matrix.h"
 
 #include <gtest/gtest.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <ostream>
@@ -12,6 +17,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/packed_matrix.h"
 #include "support/differential_ops.h"
 
 namespace toto {
@@ -60,7 +66,7 @@ std::unique_ptr<Made> make(const Folding& folding) {
   if (folding.columns) m.columns = made->columns = values(kIn);
   if (folding.after) m.after = 1.7;
   if (folding.rows) {
-    for (const float v : values(kOut)) m.rows.push_back(v);
+    for (const float v : values(kOut)) m.rows.push_back(m.rows.size() < 60 ? v : 1.0);
   }
   if (folding.bias) {
     for (const float v : values(kOut)) m.bias.push_back(v / 7.0);
@@ -157,6 +163,79 @@ TEST_P(Folded, TheReferenceKeepsFloat64) {
       ASSERT_EQ(found[row], folded(made->matrix, row, k) + bias) << row;
     }
   }
+}
+
+/// Weight (c, k) of a panel of `columns`, as it was packed: its bits, at the front of a word.
+std::uint32_t packed_weight(const std::byte* panel, const cpu::TileFormat& format,
+                            std::int64_t columns, std::int64_t c, std::int64_t k) {
+  const std::int64_t at = k / format.step * columns * format.step + c * format.step;
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, panel + static_cast<std::size_t>(at + k % format.step) * format.weight_bytes,
+              format.weight_bytes);
+  return bits;
+}
+
+/// Every weight of the panels, and zeros where there is none; `expected` of row and column.
+template <typename Expected>
+void expect_panels(const cpu::PackedMatrix& m, std::int32_t out, int columns,
+                   const Expected& expected) {
+  const std::int32_t width = m.gated ? out / 2 : out;
+  const std::int64_t padded = static_cast<std::int64_t>(m.steps) * m.format->step;
+  for (std::int32_t unit = 0; unit < m.units; ++unit) {
+    const int across = m.vectors_of(unit) * columns / cpu::kTileVectors;
+    for (std::int32_t half = 0; half < m.panels_per_unit(); ++half) {
+      const std::byte* panel = m.unit(unit) + static_cast<std::size_t>(half) * m.bytes_of(unit);
+      for (std::int32_t c = 0; c < across; ++c) {
+        for (std::int32_t k = 0; k < padded; ++k) {
+          const bool weight = unit * columns + c < width && k < m.in;
+          ASSERT_EQ(packed_weight(panel, *m.format, across, c, k),
+                    weight ? expected(half * width + unit * columns + c, k) : 0U)
+              << unit << ", " << half << ", " << c << ", " << k;
+        }
+      }
+    }
+  }
+}
+
+// Panels that weights fill are not made zero before. The memory is not zero, as that of a system is
+// by chance.
+TEST(FoldedPanels, HoldEachWeightAndZeros) {
+#ifdef __GLIBC__
+  mallopt(M_PERTURB, 0x5A);
+#endif
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    const cpu::ProductKernels& kernels = cpu::product_kernels(isa);
+    for (const cpu::TileFormat* format : {&kernels.f32, &kernels.bf16}) {
+      for (const std::int32_t in : {131, 128, 192}) {
+        for (const std::int32_t out : {154, 2 * kernels.columns}) {
+          SCOPED_TRACE(std::string(cpu::isa_name(isa)) + ", " + std::to_string(in) + " to " +
+                       std::to_string(out));
+          differential::Dice dice(3);
+          const auto stored = dice.values(static_cast<std::size_t>(in * out), 1.0F);
+          FoldedMatrix matrix;
+          matrix.stored = stored;
+          matrix.out = out;
+          matrix.in = in;
+          matrix.before = 1 / 3.0;
+          const auto bits = [&](std::int32_t row, std::int32_t k) {
+            const auto w =
+                static_cast<float>(stored[static_cast<std::size_t>(row * in + k)] * matrix.before);
+            return format == &kernels.f32 ? std::bit_cast<std::uint32_t>(w)
+                                          : std::uint32_t{cpu::to_bf16(w)};
+          };
+          for (const bool gated : {false, true}) {
+            cpu::Arena arena;
+            ThreadTeam team(2);
+            expect_panels(cpu::pack_matrix(matrix, gated, *format, kernels.columns, arena, team),
+                          out, kernels.columns, bits);
+          }
+        }
+      }
+    }
+  }
+#ifdef __GLIBC__
+  mallopt(M_PERTURB, 0);
+#endif
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Folded, testing::ValuesIn(kFoldings),

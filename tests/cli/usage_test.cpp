@@ -143,6 +143,11 @@ TEST_F(Usage, UnknownVariableNamesTheClosestKnownOne) {
   EXPECT_EQ(run(invocation).err, "");
 }
 
+TEST_F(Usage, VariablesOfTheServerConcernNoOtherCommand) {
+  const Result result = run({{"config"}, "", {{"TOTO_SERVE_PORT", "abc"}}, ""});
+  EXPECT_EQ(result.status, 0) << result.err;
+}
+
 TEST_F(Usage, TwinsInTheEnvironment) {
   const std::vector<std::string> sampled = {"--horizon", "12", "--output", "-", "--samples", "16"};
   std::vector<std::string> with_flag = sampled;

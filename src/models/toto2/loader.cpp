@@ -69,7 +69,8 @@ std::vector<float> Loader::gain(const std::string& name) const {
 
 std::span<float> Loader::memory(std::size_t count) {
   if (room_ < count) {
-    memory_.reset();
+    room_ = 0;
+    memory_.reset();  // before the next: not both at once
     memory_ = std::make_unique_for_overwrite<float[]>(count);
     room_ = count;
   }
