@@ -22,9 +22,10 @@ void by_quantile(FoldedMatrix& matrix, std::int32_t patch) {
   matrix.order.resize(static_cast<std::size_t>(matrix.out));
   for (std::int32_t p = 0; p < patch; ++p) {
     for (std::int32_t q = 0; q < kToto2Quantiles; ++q) {
-      const auto to = static_cast<std::size_t>(q * patch + p);
-      matrix.order[to] = p * kToto2Quantiles + q;
-      matrix.bias[to] = bias[static_cast<std::size_t>(matrix.order[to])];
+      const std::int32_t from = p * kToto2Quantiles + q;
+      const std::int32_t to = q * patch + p;
+      matrix.order[static_cast<std::size_t>(to)] = from;
+      matrix.bias[static_cast<std::size_t>(to)] = bias[static_cast<std::size_t>(from)];
     }
   }
 }
