@@ -5,8 +5,9 @@
     scripts/tidy.py CLANG_TIDY BUILD JOBS [arguments of clang-tidy]
 
 A source is looked at again when it, a header that it reads, its flags, the checks or clang-tidy has changed. The build
-must be up to date: it knows the headers, those that its own compiler reads. What passed lies in ~/.cache/toto-tidy (XDG_CACHE_HOME), as empty files whose names are hashes; delete the folder to look at all again.
-Prints the findings, and a summary; status 1 if there is a finding.
+must be up to date: it knows the headers, those that its own compiler reads. What passed lies in ~/.cache/toto-tidy
+(XDG_CACHE_HOME), as empty files whose names are hashes; delete the folder to look at all again. Prints what clang-tidy
+says of those that fail, and a summary; status 1 if one fails.
 """
 import concurrent.futures
 import functools
