@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "backend/cpu/cpu_backend.h"
@@ -15,6 +16,12 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+float int8_scale(std::span<const float> row) {
+  Int8Scale scale;
+  for (const float& w : row) scale.see({&w, 1});
+  return scale.scale();
+}
 
 TEST(Int8Weights, LargestOfARowIs127) {
   const std::vector<float> row = {0.5F, -2.54F, 1.27F, 0.0F};

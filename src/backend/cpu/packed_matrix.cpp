@@ -94,12 +94,6 @@ void Int8Scale::see(std::span<const float> weights) {
 
 float Int8Scale::scale() const { return static_cast<float>(largest_ / 127); }
 
-float int8_scale(std::span<const float> row) {
-  Int8Scale scale;
-  scale.see(row);
-  return scale.scale();
-}
-
 std::int8_t to_int8(float w, float scale) {
   if (!(scale > 0)) return 0;
   // The clamp is for scales among the subnormal numbers, which are rounded coarsely.

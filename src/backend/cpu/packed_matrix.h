@@ -17,11 +17,9 @@ namespace toto::cpu {
 /// Nearest even; NaN stays NaN.
 std::uint16_t to_bf16(float x);
 
-/// The scale of a row of int8 weights: its largest magnitude over 127, formed in float64. NaN where
-/// the row holds a weight that is not finite, so that its outputs are not finite either.
-float int8_scale(std::span<const float> row);
-
-/// The same of a row that comes in parts.
+/// The scale of a row of int8 weights, which comes in parts: its largest magnitude over 127, formed
+/// in float64. NaN where the row holds a weight that is not finite, so that its outputs are not
+/// finite either.
 class Int8Scale {
  public:
   void see(std::span<const float> weights);
