@@ -105,8 +105,9 @@ bool many_rows_f32(const ProductArgs& args, const Stream& stream);  // or not on
 void product_bf16(const ProductArgs& args, const Stream& stream);
 bool few_rows_bf16(const ProductArgs& args, const Stream& stream);   // for those with a gain
 bool some_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not for these sizes
-/// The same where weights are many; some_rows_bf16() chooses. false: not for these sizes, or not on
-/// this device.
+/// The same where the weights fit into shared memory, and where they are many; some_rows_bf16()
+/// chooses. false: not for these sizes, or not on this device.
+bool held_rows_bf16(const ProductArgs& args, const Stream& stream);
 bool streamed_rows_bf16(const ProductArgs& args, const Stream& stream);
 /// Whether a thread block there has all slices of k at once, those of `also` too.
 bool has_slices_at_once(const ProductArgs& args);

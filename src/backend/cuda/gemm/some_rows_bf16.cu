@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in bfloat16 with up to 32 rows, of any width (of wide layers on Hopper by
-// streamed_rows_sm90a.cu): the weights are streamed once. A thread
+// Products in bfloat16 with up to 32 rows, of any width: the weights are streamed once. On Hopper
+// some_rows_sm90a.cu has most of them, and streamed_rows_sm90a.cu those of wide layers. A thread
 // block has 16, 32 or 48 outputs. A warp has eight rows of one slice of k; those of a slice share
 // its weights, which they ask for before they even know that the inputs are there. One warp more
-// finds what sums are multiplied with, and asks for what is added to them. Where outputs are few
-// and slices many, the blocks of a cluster share the slices, and each finishes some of the rows.
+// finds what sums are multiplied with, and asks for what is added to them.
 // Inputs are bfloat16, or float32 rows that are normed on the way (row_squares.cuh). Every output
 // is summed as product.h says. A second product of other inputs may be added to the first
 // (ProductArgs::also): its slices come after those of the first, by an instance of its own.
@@ -21,9 +20,7 @@ namespace toto::cuda {
 namespace {
 
 constexpr int kMaxWarps = 26;
-constexpr int kMostSplit = 4;      // blocks of a cluster
-constexpr int kSlicesToSplit = 8;  // fewer are faster in one block
-/// Beyond so many bytes of weights for each processor they are streamed: here they would come in
+/// Beyond so many bytes of weights for each processor they are streamed: else they would come in
 /// rounds, or their blocks in waves. Measured on 132 processors.
 constexpr std::int64_t kStreamedFrom = std::int64_t{88} << 10;
 
@@ -32,8 +29,6 @@ struct Some : RowsProduct {
   Summand also;      // its slices come after those of the product itself
   int first_slices;  // of the product itself
   int slices;
-  int split;          // blocks of a cluster, which share the slices; a power of two
-  int own;            // slices of a block, at most
   int tiles;          // of eight rows
   int at_once;        // slices
   int part_of_65536;  // 65536 / tiles, rounded up: divides the numbers of warps without a division
@@ -44,7 +39,7 @@ template <int Outputs>
 struct Memory {
   __nv_bfloat16* ws;  // [at_once][Outputs][kPitch]
   __nv_bfloat16* xs;  // [at_once][rows][kPitch]
-  float* part;        // [slices][rows / split][Outputs] of rows rank, rank + split, ...
+  float* part;        // [slices][rows][Outputs]
   float* before;      // [rows][Outputs] what a residual is added to
   float* squares;     // [slices][rows]
   float* by;          // [rows]
@@ -57,9 +52,9 @@ struct Memory {
     ws = static_cast<__nv_bfloat16*>(shared);
     xs = ws + a.at_once * Outputs * kPitch;
     part = reinterpret_cast<float*>(xs + a.at_once * rows * kPitch);
-    before = part + a.slices * (rows / a.split) * Outputs;
+    before = part + a.slices * rows * Outputs;
     squares = before + rows * Outputs;
-    by = squares + a.own * rows;
+    by = squares + a.slices * rows;
     bias = by + rows;
     also_bias = bias + Outputs;
     also_by = also_bias + Outputs;
@@ -67,11 +62,8 @@ struct Memory {
   static std::size_t bytes(const Some& a) {
     const auto rows = static_cast<std::size_t>(a.tiles) * kRowsOfTile;
     const auto slices = static_cast<std::size_t>(a.slices);
-    const std::size_t own_rows = rows / static_cast<std::size_t>(a.split);
     return static_cast<std::size_t>(a.at_once) * (Outputs + rows) * kPitch * 2 +
-           ((slices * own_rows + rows) * Outputs + (static_cast<std::size_t>(a.own) + 2) * rows +
-            2 * Outputs) *
-               sizeof(float);
+           ((slices + 1) * rows * Outputs + (slices + 2) * rows + 2 * Outputs) * sizeof(float);
   }
 };
 
@@ -105,11 +97,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
   const int tile = warp - group * a.tiles;
   __nv_bfloat16* const ws = m.ws + group * kOutputs * kPitch;
   __nv_bfloat16* const xs = m.xs + (group * most + tile * kRowsOfTile) * kPitch;
-  const int rank = static_cast<int>(blockIdx.x) & (a.split - 1);
-  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) / a.split * kOutputs;
-  const int first_slice = rank * a.slices / a.split;
-  const int own_slices = (rank + 1) * a.slices / a.split - first_slice;
-  const int own_rows = most / a.split;
+  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) * kOutputs;
   const bool adds = a.epilogue == Epilogue::residual && a.out % 4 == 0;
   // Addresses are worked out before the inputs are there: of the weights and rows that a warp
   // multiplies, and of what a lane brings of its rows.
@@ -117,12 +105,11 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
   const std::uint32_t x_at = shared_address(xs + lane % 8 * kPitch + lane / 8 * 8);
   const int own = lane % kSliceLanes;
 
-  if (a.split > 1) begin_in_cluster();
   std::int32_t rows = 0;
 #pragma unroll 1
-  for (int s0 = 0; s0 < own_slices; s0 += a.at_once) {
-    const int s = first_slice + s0 + group;
-    const bool works = !helps && s0 + group < own_slices;
+  for (int s0 = 0; s0 < a.slices; s0 += a.at_once) {
+    const int s = s0 + group;
+    const bool works = !helps && s < a.slices;
     const bool second = Also && s >= a.first_slices;
     const std::int32_t k0 = (second ? s - a.first_slices : s) * kSliceBf16;
     const std::int32_t pitch = second ? a.also.pitch : a.pitch;
@@ -210,7 +197,6 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
     }
     commit_copies();
     wait_copies<0>();
-    if (a.split > 1 && s0 == 0) await_cluster();
     __syncthreads();
 
     if (works) {
@@ -224,27 +210,15 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
         for (int k = 0; k < end; k += 32) multiply_pair(sum, w_at + k * 2, x_at + k * 2);
       }
       const int row = tile * kRowsOfTile + lane % 4 * 2;
-      float* const to = m.part + (s * own_rows + row / a.split) * kOutputs + lane / 4;
-      if (a.split == 1) {
+      float* const to = m.part + (s * most + row) * kOutputs + lane / 4;
 #pragma unroll
-        for (int p = 0; p < Parts; ++p) {
-          to[p * 16] = sum[p][0];
-          to[p * 16 + kOutputs] = sum[p][1];
-          to[p * 16 + 8] = sum[p][2];
-          to[p * 16 + kOutputs + 8] = sum[p][3];
-        }
-      } else {
-        const std::uint32_t there = shared_address(to);
-        const int owner = row & (a.split - 1);
-#pragma unroll
-        for (int p = 0; p < Parts; ++p) {
-          store_at(there + p * 64, owner, sum[p][0]);
-          store_at(there + p * 64, owner + 1, sum[p][1]);
-          store_at(there + p * 64 + 32, owner, sum[p][2]);
-          store_at(there + p * 64 + 32, owner + 1, sum[p][3]);
-        }
+      for (int p = 0; p < Parts; ++p) {
+        to[p * 16] = sum[p][0];
+        to[p * 16 + kOutputs] = sum[p][1];
+        to[p * 16 + 8] = sum[p][2];
+        to[p * 16 + kOutputs + 8] = sum[p][3];
       }
-    } else if (helps && (Also ? a.also.norm : a.norm) && s0 + a.at_once >= own_slices &&
+    } else if (helps && (Also ? a.also.norm : a.norm) && s0 + a.at_once >= a.slices &&
                lane < most) {
       float all = 0;
 #pragma unroll 4
@@ -255,45 +229,38 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
   const bool gated = a.epilogue == Epilogue::gated;
   const int width = gated ? kOutputs / 2 : kOutputs;
   const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
-  int own_row = 0;
+  int r = 0;
   int o = 0;
   std::int64_t at = 0;
   bool there = false;
   const auto take = [&](int i) {
-    own_row = gated ? i / (kOutputs / 2) : i / kOutputs;
-    o = i - own_row * width;
-    const int r = own_row * a.split + rank;
+    r = gated ? i / (kOutputs / 2) : i / kOutputs;
+    o = i - r * width;
     const std::int32_t column = out0 / (gated ? 2 : 1) + o;
     at = std::int64_t{r} * columns + column;
     there = r < rows && column < columns;
   };
   take(thread);  // while others still multiply
-  if (a.split > 1) {
-    arrive_in_cluster();
-    await_cluster();
-  } else {
-    __syncthreads();
-  }
+  __syncthreads();
 
 #pragma unroll 1
-  for (int i = thread; i < own_rows * width;) {
+  for (int i = thread; i < most * width;) {
     if (there) {
-      const int r = own_row * a.split + rank;
       const int first = gated ? o / 8 * 16 + o % 8 : o;  // gates and values lie in groups of eight
       const int second = gated ? first + 8 : first;
-      const float* const part = m.part + own_row * kOutputs;
+      const float* const part = m.part + r * kOutputs;
       float v = 0;
       float u = 0;
 #pragma unroll 4
       for (int s = 0; s < (Also ? a.first_slices : a.slices); ++s) {
-        v += part[s * own_rows * kOutputs + first];
-        u += part[s * own_rows * kOutputs + second];
+        v += part[s * most * kOutputs + first];
+        u += part[s * most * kOutputs + second];
       }
       v = __fmaf_rn(v, m.by[r], m.bias[first]);
       u = __fmaf_rn(u, m.by[r], m.bias[second]);
       if (Also) {
         float w = 0;
-        for (int s = a.first_slices; s < a.slices; ++s) w += part[s * own_rows * kOutputs + first];
+        for (int s = a.first_slices; s < a.slices; ++s) w += part[s * most * kOutputs + first];
         v = add_residual(v, __fmaf_rn(w, m.also_by[r], m.also_bias[first]));
       }
       if (gated || a.silu || a.rounded) {
@@ -315,20 +282,10 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
 /// false where a block has not as much shared memory, or not for all slices if `at_once`.
 template <int Parts>
 bool run(Some a, const Stream& s, bool at_once = false) {
-  const unsigned blocks = ceil_div(a.stored, Parts * 16);
-  a.split = 1;
-  // Sums of a norm's squares would have to meet as well.
-  const auto may_split = [&](int n) {
-    return s.hopper && !a.norm && !a.also.norm && n <= kMostSplit && a.tiles > 1 &&
-           a.slices >= kSlicesToSplit &&
-           blocks * static_cast<unsigned>(n) <= static_cast<unsigned>(s.processors);
-  };
-  while (may_split(2 * a.split)) a.split *= 2;
-  a.own = (a.slices + a.split - 1) / a.split;
   a.part_of_65536 = (65536 + a.tiles - 1) / a.tiles;
-  a.at_once = std::min(a.own, (kMaxWarps - 1) / a.tiles);
-  const int rounds = (a.own + a.at_once - 1) / a.at_once;
-  a.at_once = (a.own + rounds - 1) / rounds;
+  a.at_once = std::min(a.slices, (kMaxWarps - 1) / a.tiles);
+  const int rounds = (a.slices + a.at_once - 1) / a.at_once;
+  a.at_once = (a.slices + rounds - 1) / rounds;
   const auto bytes = [&] { return Memory<Parts * 16>::bytes(a); };
   while (a.at_once > 1 && bytes() > static_cast<std::size_t>(s.shared_bytes)) --a.at_once;
   if (bytes() > static_cast<std::size_t>(s.shared_bytes)) return false;
@@ -337,8 +294,7 @@ bool run(Some a, const Stream& s, bool at_once = false) {
     constexpr auto kernel = some_bf16<Parts, also()>;
     allow_shared_memory<kernel>(bytes());
     const auto warps = static_cast<unsigned>(a.at_once * a.tiles + 1);
-    const dim3 grid(blocks * static_cast<unsigned>(a.split));
-    launch_clusters(kernel, static_cast<unsigned>(a.split), grid, dim3(32 * warps), bytes(), s, a);
+    launch(kernel, dim3(ceil_div(a.stored, Parts * 16)), dim3(32 * warps), bytes(), s, a);
   };
   if (a.also.w != nullptr) {
     start(std::true_type{});
@@ -364,13 +320,12 @@ bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
                   a.also,
                   slices_of(a.in),
                   slices_of(a.in) + slices_of(a.also.in),
-                  1,
-                  0,
                   (a.rows.count + kRowsOfTile - 1) / kRowsOfTile,
                   0,
                   0};
   const std::int64_t weights = std::int64_t{a.stored} * a.pitch * 2;
   if (weights > s.processors * kStreamedFrom && streamed_rows_bf16(a, s)) return true;
+  if (held_rows_bf16(a, s)) return true;
   // Wide blocks where narrow ones would come in more than one wave: rows are read less often.
   const auto waves = [&](int outputs) {
     return ceil_div(a.stored, outputs) > static_cast<unsigned>(s.processors);
