@@ -212,31 +212,10 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   const auto chunks_of = [&](int s) {
     return min(kChunks, ((is_second(s) ? a.also.pitch : a.pitch) - begin_of(s)) / kChunk);
   };
-  if (helps) {
-    if (lane == 0) {
-      for (int i = 0; i < own_slices; ++i) make_barrier(m.full + i, 1);
-      publish_barriers();
-    }
-    for (int o = lane; o < kOutputs; o += 32) {
-      m.bias[o] = a.bias != nullptr && out0 + o < a.stored ? a.bias[out0 + o] : 0.0F;
-      if (!kAlso) continue;
-      m.also_bias[o] = a.also.bias != nullptr && out0 + o < a.stored ? a.also.bias[out0 + o] : 0.0F;
-    }
-  }
-  // Addresses are worked out before the inputs are there.
-  Operands16 at{};
-#pragma unroll
-  for (int i = 0; i < kChunk / 16; ++i) {
-    at.w[i] = shared_address(m.ws) + lane % 16 * 128 + ((2 * i + lane / 16) ^ (lane & 7)) * 16;
-  }
-#pragma unroll
-  for (int i = 0; i < kChunk / 32; ++i) {
-    at.x[i] = shared_address(m.xs) + lane % 8 * 128 + ((4 * i + lane / 8) ^ (lane & 7)) * 16;
-  }
-  if (split > 1) begin_in_cluster();
-  __syncthreads();
-  // Several warps ask, each for some slices: a thread takes a hundred cycles for each box.
+  // Each warp asks for the slices that it will multiply: a thread takes a hundred cycles for a box.
   if (lane == 0 && !helps) {
+    for (int i = warp; i < own_slices; i += a.workers) make_barrier(m.full + i, 1);
+    publish_barriers();
 #pragma unroll 1
     for (int i = warp; i < own_slices; i += a.workers) {
       const int s = first_slice + i;
@@ -248,8 +227,25 @@ __global__ void __launch_bounds__(32 * kMostWarps)
                   begin_of(s) + c * kChunk, out0, m.full + i);
       }
     }
+  } else if (helps) {
+    for (int o = lane; o < kOutputs; o += 32) {
+      const bool inside = out0 + o < a.stored;
+      m.bias[o] = a.bias != nullptr && inside ? a.bias[out0 + o] : 0.0F;
+      if (kAlso) m.also_bias[o] = a.also.bias != nullptr && inside ? a.also.bias[out0 + o] : 0.0F;
+    }
   }
   __syncwarp();
+  // Addresses are worked out before the inputs are there.
+  Operands16 at{};
+#pragma unroll
+  for (int i = 0; i < kChunk / 16; ++i) {
+    at.w[i] = shared_address(m.ws) + lane % 16 * 128 + ((2 * i + lane / 16) ^ (lane & 7)) * 16;
+  }
+#pragma unroll
+  for (int i = 0; i < kChunk / 32; ++i) {
+    at.x[i] = shared_address(m.xs) + lane % 8 * 128 + ((4 * i + lane / 8) ^ (lane & 7)) * 16;
+  }
+  if (split > 1) begin_in_cluster();
 
   const std::int32_t rows = begin_with_rows(a.count, a.known);
   if (lane == 0 && !helps && (kAny || !normed)) {
