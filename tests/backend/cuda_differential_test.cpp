@@ -138,6 +138,7 @@ TEST(CudaBits, LargeTilesGiveTheBitsOfFewRows) {
     const auto backend = make_cuda_backend({weights, 1});
     for (const auto& [out, in, use] : {std::tuple{1376, 256, Epilogue::gated},
                                        {512, 1368, Epilogue::residual},
+                                       {1024, 2736, Epilogue::residual},
                                        {516, 776, Epilogue::store},
                                        {772, 64, Epilogue::residual},
                                        {2304, 192, Epilogue::store},
@@ -149,7 +150,7 @@ TEST(CudaBits, LargeTilesGiveTheBitsOfFewRows) {
       const auto x = dice.values(std::size_t{kMost} * static_cast<std::size_t>(in), 1.0F);
       const Matrix m = backend->upload_matrix(differential::copy_of(w), out, in, bias, use);
       const auto all = product(*backend, m, x, kMost, use, false);
-      for (const std::int32_t rows : {1, 8, 32, 129, 2000, 4096, 8191}) {
+      for (const std::int32_t rows : {1, 8, 9, 19, 32, 129, 2000, 4096, 8191}) {
         const auto some = product(*backend, m, x, rows, use, false);
         ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin()))
             << out << "x" << in << ", " << rows << " rows, epilogue " << static_cast<int>(use)

@@ -136,10 +136,15 @@ TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
   }
 }
 
-// Weights of wide layers are streamed (streamed_rows_sm90a.cu), here behind a norm. Where rows are
-// many, not all slices fit.
-TEST_F(CudaSums, ANormedProductOfManyWeightsDoesNotDependOnTheNumberOfRows) {
-  for (const auto& size : {std::pair{4608, 1536}, {8200, 1000}, {10928, 2048}}) {
+// Behind a norm: weights that a thread block holds (some_rows_sm90a.cu), and those of wide layers,
+// which are streamed (streamed_rows_sm90a.cu). Where rows are many, not all slices fit.
+TEST_F(CudaSums, ANormedProductDoesNotDependOnTheNumberOfRows) {
+  for (const auto& size : {std::pair{896, 256},
+                           {3072, 1024},
+                           {5472, 1024},
+                           {4608, 1536},
+                           {8200, 1000},
+                           {10928, 2048}}) {
     const std::int32_t out = size.first;
     const std::int32_t in = size.second;
     for (const Epilogue use : {Epilogue::store, Epilogue::gated}) {
