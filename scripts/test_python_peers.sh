@@ -35,6 +35,19 @@ if ! compgen -G 'build/wheel/*.whl' >/dev/null; then
   build_wheel
 fi
 
+declare -A pythons # by version
+for version in 3.10 3.11 3.12 3.13 3.14; do
+  pythons[$version]=$(python_of "$version")
+done
+# The oldest of 3.12 and later that will do, for torch may not know the newest yet.
+newer=
+for version in 3.12 3.13 3.14; do newer=${newer:-${pythons[$version]:-}}; done
+# Unpacking torch takes minutes of one core: beside the other environments.
+if [ -n "$newer" ]; then
+  python_venv venv-toto-2 "$newer" "${peers[@]}" "toto-2==2.0.0" chronos-forecasting &
+  unpacking=$!
+fi
+
 section "Beside toto-ts"
 python_venv venv-toto-ts python3 "${peers[@]}" "toto-ts==0.2.0"
 install_wheel venv-toto-ts
@@ -42,25 +55,18 @@ run_pytest venv-toto-ts official python/tests/test_official.py || status=1
 add
 
 for version in 3.10 3.11 3.12 3.13 3.14; do
-  python=$(python_of "$version")
-  if [ -z "$python" ]; then continue; fi
+  if [ -z "${pythons[$version]:-}" ]; then continue; fi
   section "Python $version"
-  python_venv "venv-$version" "$python" numpy pytest "nanobind-backend>=1.0"
+  python_venv "venv-$version" "${pythons[$version]}" numpy pytest "nanobind-backend>=1.0"
   install_wheel "venv-$version"
   run_pytest "venv-$version" "python-$version" python/tests/test_forecast.py python/tests/test_errors.py \
     python/tests/test_service.py || status=1
   add
-  newest=$version newest_python=$python
 done
 
-if [ "${newest#3.}" -ge 12 ]; then
-  # The oldest that will do, for torch may not know the newest yet.
-  for version in 3.12 3.13 "$newest"; do
-    newest_python=$(python_of "$version")
-    [ -z "$newest_python" ] || break
-  done
+if [ -n "$newer" ]; then
   section "Beside toto-2 and chronos-forecasting"
-  python_venv venv-toto-2 "$newest_python" "${peers[@]}" "toto-2==2.0.0" chronos-forecasting
+  wait "$unpacking"
   install_wheel venv-toto-2
   run_pytest venv-toto-2 official-toto2 python/tests/test_official_toto2.py \
     python/tests/test_official_chronos.py || status=1
