@@ -15,7 +15,7 @@ headers() { # FOLDER: as they are included
 }
 compile() { "$compiler" -std=c++20 -fsyntax-only -x c++ "${flags[@]}" - 2>&1; }
 
-includes=0 hidden=0 probe= seen=
+includes=0 hidden=0 seen='' probe=''
 while read -r rule folder; do
   mapfile -t found < <(headers "$folder")
   [ ${#found[@]} -gt 0 ] || fail "$folder has no header"
