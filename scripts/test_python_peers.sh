@@ -35,16 +35,17 @@ if ! compgen -G 'build/wheel/*.whl' >/dev/null; then
   build_wheel
 fi
 
+versions=(3.10 3.11 3.12 3.13 3.14)
 declare -A pythons # by version
-for version in 3.10 3.11 3.12 3.13 3.14; do
+for version in "${versions[@]}"; do
   pythons[$version]=$(python_of "$version")
 done
 # The oldest of 3.12 and later that will do, for torch may not know the newest yet.
-newer=
-for version in 3.12 3.13 3.14; do newer=${newer:-${pythons[$version]:-}}; done
+torch_python=
+for version in 3.12 3.13 3.14; do torch_python=${torch_python:-${pythons[$version]:-}}; done
 # Unpacking torch takes minutes of one core: beside the other environments.
-if [ -n "$newer" ]; then
-  python_venv venv-toto-2 "$newer" "${peers[@]}" "toto-2==2.0.0" chronos-forecasting &
+if [ -n "$torch_python" ]; then
+  python_venv venv-toto-2 "$torch_python" "${peers[@]}" "toto-2==2.0.0" chronos-forecasting &
   unpacking=$!
 fi
 
@@ -54,7 +55,7 @@ install_wheel venv-toto-ts
 run_pytest venv-toto-ts official python/tests/test_official.py || status=1
 add
 
-for version in 3.10 3.11 3.12 3.13 3.14; do
+for version in "${versions[@]}"; do
   if [ -z "${pythons[$version]:-}" ]; then continue; fi
   section "Python $version"
   python_venv "venv-$version" "${pythons[$version]}" numpy pytest "nanobind-backend>=1.0"
@@ -64,7 +65,7 @@ for version in 3.10 3.11 3.12 3.13 3.14; do
   add
 done
 
-if [ -n "$newer" ]; then
+if [ -n "$torch_python" ]; then
   section "Beside toto-2 and chronos-forecasting"
   wait "$unpacking"
   install_wheel venv-toto-2
