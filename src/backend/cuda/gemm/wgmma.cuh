@@ -29,12 +29,16 @@ __device__ inline void wait_steps() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Left) : "memory");
 }
 
+#define TOTO_FLOATS_4(c, i) "+f"(c[i]), "+f"(c[(i) + 1]), "+f"(c[(i) + 2]), "+f"(c[(i) + 3])
 #define TOTO_FLOATS_8(c, i)                                                           \
   "+f"(c[i]), "+f"(c[(i) + 1]), "+f"(c[(i) + 2]), "+f"(c[(i) + 3]), "+f"(c[(i) + 4]), \
       "+f"(c[(i) + 5]), "+f"(c[(i) + 6]), "+f"(c[(i) + 7])
 #define TOTO_FLOATS_32(c, i)                                                  \
   TOTO_FLOATS_8(c, i), TOTO_FLOATS_8(c, (i) + 8), TOTO_FLOATS_8(c, (i) + 16), \
       TOTO_FLOATS_8(c, (i) + 24)
+#define TOTO_NAMES_4 "%0,%1,%2,%3"
+#define TOTO_NAMES_8 TOTO_NAMES_4 ",%4,%5,%6,%7"
+#define TOTO_NAMES_12 TOTO_NAMES_8 ",%8,%9,%10,%11"
 #define TOTO_NAMES_16_0 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define TOTO_NAMES_16_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 #define TOTO_NAMES_16_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
@@ -55,13 +59,30 @@ __device__ inline void wait_steps() {
 #define TOTO_STEP_TF32(shape, names, operands, more) \
   TOTO_STEP(shape ".f32.tf32.tf32", names, operands, more, "1, 1")
 
-/// Sixteen k of 64 rows by N outputs: c = a b, or c += a b where there is more before it. The
-/// layout of c is that of N / 8 tiles of mma.cuh, sixteen rows to a warp.
+/// Sixteen k of 64 rows of the first operand by N of the second: c = a b, or c += a b where there
+/// is more before it. The layout of c is that of N / 8 tiles of mma.cuh, sixteen rows to a warp.
 template <int N>
 __device__ inline void multiply_add_group(float (&c)[N / 2], std::uint64_t a, std::uint64_t b,
                                           int more) {
-  static_assert(N == 64 || N == 96 || N == 128 || N == 192);
-  if constexpr (N == 64) {
+  static_assert(N == 8 || N == 16 || N == 24 || N == 32 || N == 64 || N == 96 || N == 128 ||
+                N == 192);
+  if constexpr (N == 8) {
+    asm volatile(TOTO_STEP_BF16("m64n8k16", TOTO_NAMES_4, "%4, %5", "%6")
+                 : TOTO_FLOATS_4(c, 0)
+                 : "l"(a), "l"(b), "r"(more));
+  } else if constexpr (N == 16) {
+    asm volatile(TOTO_STEP_BF16("m64n16k16", TOTO_NAMES_8, "%8, %9", "%10")
+                 : TOTO_FLOATS_8(c, 0)
+                 : "l"(a), "l"(b), "r"(more));
+  } else if constexpr (N == 24) {
+    asm volatile(TOTO_STEP_BF16("m64n24k16", TOTO_NAMES_12, "%12, %13", "%14")
+                 : TOTO_FLOATS_8(c, 0), TOTO_FLOATS_4(c, 8)
+                 : "l"(a), "l"(b), "r"(more));
+  } else if constexpr (N == 32) {
+    asm volatile(TOTO_STEP_BF16("m64n32k16", TOTO_NAMES_16_0, "%16, %17", "%18")
+                 : TOTO_FLOATS_8(c, 0), TOTO_FLOATS_8(c, 8)
+                 : "l"(a), "l"(b), "r"(more));
+  } else if constexpr (N == 64) {
     asm volatile(TOTO_STEP_BF16("m64n64k16", TOTO_NAMES_32, "%32, %33", "%34")
                  : TOTO_FLOATS_32(c, 0)
                  : "l"(a), "l"(b), "r"(more));
@@ -104,8 +125,12 @@ __device__ inline void multiply_add_group(float (&c)[N / 2], const std::uint32_t
   }
 }
 
+#undef TOTO_FLOATS_4
 #undef TOTO_FLOATS_8
 #undef TOTO_FLOATS_32
+#undef TOTO_NAMES_4
+#undef TOTO_NAMES_8
+#undef TOTO_NAMES_12
 #undef TOTO_NAMES_16_0
 #undef TOTO_NAMES_16_16
 #undef TOTO_NAMES_16_32
