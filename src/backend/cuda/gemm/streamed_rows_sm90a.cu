@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in bfloat16 with up to 32 rows on Hopper whose weights are many: those of wide layers.
 // Warpgroups multiply: weights are the first operand, 64 outputs a step, and rows the second, so
-// that a step takes as long for 32 rows as for eight. Weights and rows come through rings of stages
-// of a slice of k each. The copy engine brings weights, and asks before the block knows that its
-// inputs are there. Blocks take half of a processor, so those of the next kernel ask for theirs
+// that a step takes about as long for 32 rows as for eight. Weights and rows come through rings of
+// stages of a slice of k each. The copy engine brings weights, and asks before the block knows that
+// its inputs are there. Blocks take half of a processor, so those of the next kernel ask for theirs
 // while this one multiplies.
 //
 // Rows that are to be normed are float32 (row_squares.cuh). Warps that do not multiply bring them.
@@ -456,7 +456,7 @@ __global__ void __launch_bounds__(32 * warps_of(U), 2)
   finish_outputs<Tiles, U>(a, sum, residual, bias, m.by, first_out, rows);
 }
 
-/// false where a block would have too many outputs, or too many slices for a cluster.
+/// false where there are too many slices for a cluster.
 template <int Tiles, Use U>
 bool run(Streamed a, const ProductArgs& args, const Stream& s) {
   using M = StreamedMemory<Tiles, U>;
@@ -468,12 +468,12 @@ bool run(Streamed a, const ProductArgs& args, const Stream& s) {
   }
   const int own = (a.slices + a.split - 1) / a.split;
   const int side_by_side = s.processors / a.split;
-  a.parts = (units + side_by_side - 1) / side_by_side;
+  // All blocks run side by side, but for those of very wide layers.
+  const int most = (U == Use::residual ? 1 : kMostGroups) * kGroupWarps;
+  a.parts = std::min((units + side_by_side - 1) / side_by_side, most);
   a.groups = (a.parts + kGroupWarps - 1) / kGroupWarps;
-  if (a.groups > (U == Use::residual ? 1 : kMostGroups)) return false;
   a.row_stages = std::min(own, U == Use::residual ? kNarrowStages : kNormedStages);
-  const std::int64_t half =
-      s.shared_bytes / 2 - 512;  // of what a block may have, with its own kilobyte
+  const std::int64_t half = s.shared_bytes / 2 - 512;  // every block has a kilobyte of its own
   for (a.stages = own; a.stages > 1 && M::bytes(a) > half;) --a.stages;
   if (M::bytes(a) > s.shared_bytes) return false;
   const auto bytes = static_cast<std::size_t>(M::bytes(a));
