@@ -105,7 +105,7 @@ TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
                                   {160, 200},
                                   {96, 6148},       // weights of few rows come in rounds
                                   {2304, 2432},     // for wide blocks too
-                                  {4104, 3200}}) {  // and streamed in bfloat16, by two blocks
+                                  {4104, 3200}}) {  // a residual is streamed in bfloat16, by four
       for (const Epilogue use : {Epilogue::store, Epilogue::residual, Epilogue::gated}) {
         differential::Dice dice(static_cast<std::uint64_t>(out + in));
         const auto w =

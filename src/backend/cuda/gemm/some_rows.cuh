@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What products in bfloat16 with up to 32 rows have in common: what they are told, how rows and
-// weights lie in shared memory, and what the blocks of a cluster hand to each other.
+// What products in bfloat16 with up to 32 rows have in common: what they are told, and how the
+// blocks of a cluster meet.
 #pragma once
 
 #include "backend/cuda/gemm/product.h"
 
 namespace toto::cuda {
 
-inline constexpr int kPitch = kSliceBf16 + 8;  // eight rows lie in different banks
 inline constexpr int kRowsOfTile = 8;
-/// Eight lanes copy so many columns.
-inline constexpr int kColumns = kPitchBf16;
-static_assert(kSliceBf16 % kColumns == 0 && kColumns == 64);
 
 constexpr int slices_of(std::int32_t in) { return (in + kSliceBf16 - 1) / kSliceBf16; }
 

@@ -19,6 +19,9 @@
 namespace toto::cuda {
 namespace {
 
+constexpr int kPitch = kSliceBf16 + 8;  // eight rows lie in different banks
+constexpr int kColumns = kPitchBf16;    // eight lanes copy so many
+static_assert(kSliceBf16 % kColumns == 0 && kColumns == 64);
 constexpr int kMaxWarps = 26;
 /// Beyond so many bytes of weights for each processor they are streamed: else they would come in
 /// rounds, or their blocks in waves. Measured on 132 processors.

@@ -6,231 +6,26 @@
 // its inputs are there. Blocks take half of a processor, so those of the next kernel ask for theirs
 // while this one multiplies.
 //
-// Rows that are to be normed are float32 (row_squares.cuh). Warps that do not multiply bring them.
+// Rows that are to be normed are float32 (row_squares.cuh). Warps that do not multiply bring them
+// (streamed_rows.cuh).
 // Products that add to the residual stream have rows in bfloat16, which the copy engine brings too.
 // They have few outputs and may have many slices, so blocks of a cluster share the slices: each
 // keeps the sums of its slices, waits for the sum of those before them, adds its own in order and
 // hands the sum on. Every output is summed as product.h says.
 #include <algorithm>
 
-#include "backend/cuda/gemm/some_rows.cuh"
+#include "backend/cuda/gemm/streamed_rows.cuh"
 #include "backend/cuda/gemm/wgmma.cuh"
 #include "backend/cuda/ops/group_tiles.cuh"
-#include "backend/cuda/ops2/row_squares.cuh"
 
 namespace toto::cuda {
 namespace {
 
-constexpr int kUnitOutputs = 16;    // of a warp
-constexpr int kGroupWarps = 4;      // of a warpgroup, each with sixteen outputs
-constexpr int kChunk = kPitchBf16;  // k of a box of weights or rows: 128 bytes
-constexpr int kChunks = kSliceBf16 / kChunk;
-constexpr int kUnitBytes = kUnitOutputs * kChunk * 2;  // of a box, for sixteen outputs
-constexpr int kAlignment = 1024;
+using namespace streamed;
 
-constexpr int kNormingWarps = 16;  // of 64 registers: half of a processor's
-constexpr int kMostGroups = 3;     // so that at least three warps bring rows
-constexpr int kNormedStages = 4;   // of rows
-constexpr int kTaskRows = 4;       // that a warp brings at a time
-constexpr int kTaskLoads = kTaskRows * kSliceLanes / 32;
-
-constexpr int kSharingWarps = kGroupWarps + 2;  // one warpgroup, and a warp each for weights, rows
-constexpr int kNarrowStages = 3;                // of rows
-constexpr int kMostKept = 8;                    // slices of a block that may share them
-constexpr int kSharing = 4;                     // blocks, from so many slices on:
+constexpr int kSharing = 4;  // blocks share slices, from so many slices on:
 constexpr int kSlicesToShare = 6;
 constexpr int kMostSharing = 8;
-
-/// What a product does: it is known when the kernel is compiled, for code that runs once in a
-/// kernel is waited for.
-enum class Use : std::uint8_t { store_normed, gated_normed, residual };
-
-struct Streamed : RowsProduct {
-  int slices;
-  int split = 1;       // blocks of a cluster, which share the slices
-  int parts = 1;       // sixteens of outputs of a block
-  int groups = 1;      // warpgroups that multiply
-  int stages = 1;      // of a slice of the block's weights
-  int row_stages = 1;  // of a slice of the rows
-};
-
-/// Shared memory of a block. Boxes have rows of 128 bytes, swizzled. A warpgroup whose outputs are
-/// less than 64 reads on into what lies behind its box, and nobody reads the sums of that.
-template <int Tiles, Use U>
-struct StreamedMemory {
-  static constexpr bool kShares = U == Use::residual;
-  static constexpr int kRows = Tiles * kRowsOfTile;
-  static constexpr int kRowBox = kRows * kChunk * 2;  // bytes
-  static constexpr int kRowSlice = kChunks * kRowBox;
-  std::byte* ws;          // [stages][kChunks] boxes of parts * kUnitOutputs rows
-  std::byte* xs;          // [row_stages][kChunks] boxes of kRows rows
-  float4* before;         // [parts][Tiles][32] sums of the slices before those of this block
-  float* squares;         // [slices][kRows]
-  float* by;              // [kRows] what the sums of a row are multiplied with
-  std::uint64_t* full;    // [stages] weights are there
-  std::uint64_t* empty;   // [stages] and have been multiplied
-  std::uint64_t* there;   // [row_stages] rows are there
-  std::uint64_t* used;    // [row_stages] and have been multiplied
-  std::uint64_t* handed;  // `before` is there
-  std::uint64_t* scaled;  // `by` is there
-
-  __device__ StreamedMemory(void* shared, const Streamed& a) {
-    ws = static_cast<std::byte*>(shared);
-    ws += (kAlignment - shared_address(ws) % kAlignment) % kAlignment;
-    xs = ws + a.stages * kChunks * a.parts * kUnitBytes;
-    before = reinterpret_cast<float4*>(xs + a.row_stages * kRowSlice);
-    squares = reinterpret_cast<float*>(before + (kShares ? a.parts * Tiles * 32 : 0));
-    by = squares + (kShares ? 0 : a.slices * kRows);
-    full = reinterpret_cast<std::uint64_t*>(by + kRows);
-    empty = full + a.stages;
-    there = empty + a.stages;
-    used = there + a.row_stages;
-    handed = used + a.row_stages;
-    scaled = handed + 1;
-  }
-  static std::int64_t bytes(const Streamed& a) {
-    const std::int64_t sums = kShares ? a.parts * Tiles * 512 : a.slices * kRows * 4;
-    return kAlignment + std::int64_t{a.stages} * (kChunks * a.parts * kUnitBytes + 16) +
-           std::int64_t{a.row_stages} * (kRowSlice + 16) + sums + kRows * 4 + 16;
-  }
-};
-
-/// A place in a ring of stages.
-struct RingPlace {
-  int stage = 0;
-  int parity = 0;  // of the barriers there
-  __device__ void advance(int stages) {
-    if (++stage == stages) stage = 0, parity ^= 1;
-  }
-};
-
-/// What a block has of the slices and outputs.
-struct Own {
-  int rank;            // in the cluster
-  int slices, chunks;  // of k
-  std::int32_t first_k, first_out;
-};
-__device__ Own own_of(const Streamed& a, int split) {
-  const int block = static_cast<int>(blockIdx.x);
-  const int rank = split == 1 ? 0 : block % split;
-  const int first = rank * a.slices / split;
-  const int slices = (rank + 1) * a.slices / split - first;
-  const int first_k = first * kSliceBf16;
-  return {rank, slices, min(slices * kChunks, (a.pitch - first_k) / kChunk), first_k,
-          block / split * a.parts * kUnitOutputs};
-}
-
-/// By one thread: the chunks of a slice to the boxes from `to` on.
-__device__ void bring_boxes(std::byte* to, const CUtensorMap& map, int box_bytes, int slice,
-                            std::int32_t row, const Own& own, std::uint64_t* barrier) {
-  const int first = slice * kChunks;
-  const int chunks = min(kChunks, own.chunks - first);
-  expect_bytes(barrier, chunks * box_bytes);
-#pragma unroll 1
-  for (int c = 0; c < chunks; ++c) {
-    copy_tile(to + c * box_bytes, map, own.first_k + (first + c) * kChunk, row, barrier);
-  }
-}
-
-/// kTaskRows float32 rows of a slice, of which a lane has parts of every second.
-struct TaskRows {
-  float4 v[kTaskLoads][kSliceFours];
-
-  /// `x`: the lane's place in the first one; `rows` are there, and `left` columns.
-  __device__ void load(const float* x, std::int32_t width, std::int32_t rows, std::int32_t left) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-    for (int i = 0; i < kTaskLoads; ++i) {
-      load_slice(v[i], x + i * 2 * width, i * 2 + lane / kSliceLanes < rows, left);
-    }
-  }
-  /// To the boxes of the slice, from row `first` on; and the sums of their squares.
-  template <int RowBox>
-  __device__ void store(std::byte* to, float* squares, int first) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int own = lane % kSliceLanes;
-#pragma unroll
-    for (int i = 0; i < kTaskLoads; ++i) {
-      const int r = first + i * 2 + lane / kSliceLanes;
-      const float sum = slice_squares(v[i]);
-      if (own == 0) squares[r] = sum;
-#pragma unroll
-      for (int j = 0; j < kSliceFours; ++j) {
-        const int at = j * RowBox + r * 128 + ((own / 2) ^ (r % 8)) * 16 + own % 2 * 8;
-        *reinterpret_cast<uint2*>(to + at) = four_bf16(v[i][j]);
-      }
-    }
-  }
-};
-
-/// Warp `warp` of `warps` that bring the rows of all slices; then the first finds the inverse
-/// roots.
-template <int Tiles, Use U>
-__device__ void bring_normed(const Streamed& a, const StreamedMemory<Tiles, U>& m, int warp,
-                             int warps, std::int32_t rows) {
-  using M = StreamedMemory<Tiles, U>;
-  constexpr int kTasks = M::kRows / kTaskRows;  // of a slice
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int tasks = a.slices * kTasks;
-  // Not more warps than tasks of all stages: so each of them sees every phase of the barriers.
-  warps = min(warps, a.row_stages * kTasks);
-  if (warp >= warps) return;
-  const int own = lane % kSliceLanes * 4;
-  const float* const x0 = static_cast<const float*>(a.x) + lane / kSliceLanes * a.in + own;
-  const auto load = [&](TaskRows& to, int task) {
-    const int slice = task / kTasks;
-    const int row = (task - slice * kTasks) * kTaskRows;
-    const std::int32_t k = slice * kSliceBf16;
-    to.load(x0 + row * a.in + k, a.in, rows - row, a.in - k - own);
-  };
-  TaskRows next;
-  if (warp < tasks) load(next, warp);
-#pragma unroll 1
-  for (int task = warp; task < tasks; task += warps) {
-    const TaskRows now = next;
-    if (task + warps < tasks) load(next, task + warps);
-    const int slice = task / kTasks;
-    const int turn = slice / a.row_stages;
-    const int stage = slice - turn * a.row_stages;
-    if (turn > 0) wait_barrier(m.used + stage, (turn + 1) & 1);
-    now.template store<M::kRowBox>(m.xs + stage * M::kRowSlice, m.squares + slice * M::kRows,
-                                   (task - slice * kTasks) * kTaskRows);
-    publish_tile();
-    __syncwarp();
-    if (lane == 0) arrive(m.there + stage);
-  }
-  asm volatile("bar.sync 1, %0;" ::"r"(warps * 32) : "memory");
-  if (warp > 0) return;
-  if (lane < M::kRows) {
-    float all = 0;
-#pragma unroll 4
-    for (int i = 0; i < a.slices; ++i) all += m.squares[i * M::kRows + lane];
-    m.by[lane] = inverse_root(all, a.in, a.epsilon);
-  }
-  __syncwarp();
-  if (lane == 0) arrive(m.scaled);
-}
-
-/// By one warp: rows in bfloat16, and what their sums are multiplied with.
-template <int Tiles, Use U>
-__device__ void bring_narrow(const Streamed& a, const StreamedMemory<Tiles, U>& m,
-                             const CUtensorMap& map, const Own& own, std::int32_t rows) {
-  using M = StreamedMemory<Tiles, U>;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (lane == 0) {
-    RingPlace at{0, 1};
-#pragma unroll 1
-    for (int slice = 0; slice < own.slices; ++slice, at.advance(a.row_stages)) {
-      wait_barrier(m.used + at.stage, at.parity);
-      bring_boxes(m.xs + at.stage * M::kRowSlice, map, M::kRowBox, slice, 0, own,
-                  m.there + at.stage);
-    }
-  }
-  __syncwarp();
-  if (lane < M::kRows) m.by[lane] = a.scale != nullptr && lane < rows ? a.scale[lane] : 1;
-  __syncwarp();
-  if (lane == 0) arrive(m.scaled);
-}
 
 /// The product of a slice, once it is there: `chunks` of its k. `w`, `x`: descriptors of the first
 /// boxes, whose distances are `w_apart` in a descriptor's units and RowBox in bytes.
@@ -292,6 +87,11 @@ __device__ void finish_outputs(const Streamed& a, const float (&sum)[Tiles * 4],
       const bool there = t * kRowsOfTile + first_row + i < rows;
       if constexpr (kGated) {
         if (there && column < columns) narrow[i * columns] = __float2bfloat16_rn(silu(v) * u);
+        continue;
+      }
+      if constexpr (U == Use::silu_normed) {
+        if (there && column < columns) narrow[i * columns] = __float2bfloat16_rn(silu(v));
+        if (there && column + 8 < columns) narrow[i * columns + 8] = __float2bfloat16_rn(silu(u));
         continue;
       }
       if constexpr (U == Use::residual) {
@@ -456,7 +256,7 @@ __global__ void __launch_bounds__(32 * warps_of(U), 2)
   finish_outputs<Tiles, U>(a, sum, residual, bias, m.by, first_out, rows);
 }
 
-/// false where there are too many slices for a cluster.
+/// false where there are too many slices for a cluster, or too little memory.
 template <int Tiles, Use U>
 bool run(Streamed a, const ProductArgs& args, const Stream& s) {
   using M = StreamedMemory<Tiles, U>;
@@ -476,6 +276,9 @@ bool run(Streamed a, const ProductArgs& args, const Stream& s) {
   const std::int64_t half = s.shared_bytes / 2 - 512;  // every block has a kilobyte of its own
   for (a.stages = own; a.stages > 1 && M::bytes(a) > half;) --a.stages;
   if (M::bytes(a) > s.shared_bytes) return false;
+  // What a warpgroup reads behind its outputs is memory of the block.
+  const int behind = (a.groups * kGroupWarps - a.parts) * kUnitBytes;
+  if (behind > a.row_stages * M::kRowSlice) return false;
   const auto bytes = static_cast<std::size_t>(M::bytes(a));
   const CUtensorMap w = boxes_of(args.w, true, a.stored, a.pitch, a.parts * kUnitOutputs);
   const CUtensorMap x =
@@ -490,13 +293,15 @@ bool run(Streamed a, const ProductArgs& args, const Stream& s) {
 
 template <int Tiles>
 bool with_use(const Streamed& a, const ProductArgs& args, const Stream& s) {
-  if (a.silu || a.rounded) return false;
+  if (a.rounded) return false;
   if (!a.norm) {
-    return a.epilogue == Epilogue::residual && run<Tiles, Use::residual>(a, args, s);
+    if (a.silu || a.epilogue != Epilogue::residual) return false;
+    return run<Tiles, Use::residual>(a, args, s);
   }
   switch (a.epilogue) {
     case Epilogue::store:
-      return run<Tiles, Use::store_normed>(a, args, s);
+      return a.silu ? run<Tiles, Use::silu_normed>(a, args, s)
+                    : run<Tiles, Use::store_normed>(a, args, s);
     case Epilogue::gated:
       return run<Tiles, Use::gated_normed>(a, args, s);
     case Epilogue::residual:
