@@ -139,6 +139,7 @@ TEST(CudaBits, LargeTilesGiveTheBitsOfFewRows) {
     for (const auto& [out, in, use] : {std::tuple{1376, 256, Epilogue::gated},
                                        {512, 1368, Epilogue::residual},
                                        {1024, 2736, Epilogue::residual},
+                                       {1536, 1536, Epilogue::residual},  // few rows are streamed
                                        {2048, 5464, Epilogue::residual},  // few rows by four blocks
                                        {516, 776, Epilogue::store},
                                        {772, 64, Epilogue::residual},

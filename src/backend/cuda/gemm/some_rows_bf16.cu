@@ -24,8 +24,10 @@ constexpr int kColumns = kPitchBf16;    // eight lanes copy so many
 static_assert(kSliceBf16 % kColumns == 0 && kColumns == 64);
 constexpr int kMaxWarps = 26;
 /// Beyond so many bytes of weights for each processor they are streamed: else they would come in
-/// rounds, or their blocks in waves. Measured on 132 processors.
+/// rounds, or their blocks in waves. Those of layers from kWideFrom on all are, so that blocks of
+/// all their products fit beside each other. Measured on 132 processors.
 constexpr std::int64_t kStreamedFrom = std::int64_t{88} << 10;
+constexpr std::int32_t kWideFrom = 1536;
 
 struct Some : RowsProduct {
   const __nv_bfloat16* w;
@@ -327,7 +329,9 @@ bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
                   0,
                   0};
   const std::int64_t weights = std::int64_t{a.stored} * a.pitch * 2;
-  if (weights > s.processors * kStreamedFrom && streamed_rows_bf16(a, s)) return true;
+  const bool many = weights > s.processors * kStreamedFrom;
+  const bool wide = std::min(a.in, a.stored) >= kWideFrom;
+  if ((many || wide) && streamed_rows_bf16(a, s)) return true;
   if (held_rows_bf16(a, s)) return true;
   // Wide blocks where narrow ones would come in more than one wave: rows are read less often.
   const auto waves = [&](int outputs) {

@@ -4,7 +4,8 @@
 // that a step takes about as long for 32 rows as for eight. Weights and rows come through rings of
 // stages of a slice of k each. The copy engine brings weights, and asks before the block knows that
 // its inputs are there. Blocks take half of a processor, so those of the next kernel ask for theirs
-// while this one multiplies.
+// while this one multiplies. The next kernel may begin before this one waits: where blocks of this
+// one end, blocks of later kernels ask for their weights at once.
 //
 // Rows that are to be normed are float32 (row_squares.cuh). Warps that do not multiply bring them
 // (streamed_rows.cuh).
@@ -143,6 +144,7 @@ __global__ void __launch_bounds__(32 * warps_of(U), 2)
   if (kShares) arrive_in_cluster();
 
   const auto begin = [&] {
+    if (a.known) let_next_begin();
     const std::int32_t rows = begin_with_rows(a.count, a.known);
     if (kShares) await_cluster();
     return rows;
@@ -154,8 +156,9 @@ __global__ void __launch_bounds__(32 * warps_of(U), 2)
       if (slice == a.stages) begin();
       if (lane == 0) {
         wait_barrier(m.empty + at.stage, at.parity);
-        bring_boxes(m.ws + at.stage * kChunks * box_bytes, w_map, box_bytes, slice, own.first_out,
-                    own, m.full + at.stage);
+        expect_bytes(m.full + at.stage, kChunks * box_bytes);
+        copy_tile(m.ws + at.stage * kChunks * box_bytes, w_map, 0, own.first_out,
+                  own.first_k / kChunk + slice * kChunks, m.full + at.stage);
       }
       __syncwarp();
     }
@@ -256,6 +259,16 @@ __global__ void __launch_bounds__(32 * warps_of(U), 2)
   finish_outputs<Tiles, U>(a, sum, residual, bias, m.by, first_out, rows);
 }
 
+/// Weights [stored][pitch] as [pitch / kChunk][stored][kChunk], in boxes of a slice of `outputs`:
+/// the copy engine is asked once for all of a stage. Zero where k ends.
+CUtensorMap slices_of_weights(const void* w, std::int32_t stored, std::int32_t pitch, int outputs) {
+  const cuuint64_t sizes[] = {kChunk, static_cast<cuuint64_t>(stored),
+                              static_cast<cuuint64_t>(pitch / kChunk)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(pitch) * 2, kChunk * 2};
+  const cuuint32_t box[] = {kChunk, static_cast<cuuint32_t>(outputs), kChunks};
+  return tensor_map(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, w, 3, sizes, strides, box);
+}
+
 /// false where there are too many slices for a cluster, or too little memory.
 template <int Tiles, Use U>
 bool run(Streamed a, const ProductArgs& args, const Stream& s) {
@@ -268,9 +281,10 @@ bool run(Streamed a, const ProductArgs& args, const Stream& s) {
   }
   const int own = (a.slices + a.split - 1) / a.split;
   const int side_by_side = s.processors / a.split;
-  // All blocks run side by side, but for those of very wide layers.
-  const int most = (U == Use::residual ? 1 : kMostGroups) * kGroupWarps;
-  a.parts = std::min((units + side_by_side - 1) / side_by_side, most);
+  // Blocks run side by side, but for those of very wide layers. A step takes as long for fewer
+  // outputs than a warpgroup has.
+  const int most = U == Use::residual ? 1 : kMostGroups;
+  a.parts = std::clamp((units + side_by_side - 1) / side_by_side, kGroupWarps, most * kGroupWarps);
   a.groups = (a.parts + kGroupWarps - 1) / kGroupWarps;
   a.row_stages = std::min(own, U == Use::residual ? kNarrowStages : kNormedStages);
   const std::int64_t half = s.shared_bytes / 2 - 512;  // every block has a kilobyte of its own
@@ -280,7 +294,7 @@ bool run(Streamed a, const ProductArgs& args, const Stream& s) {
   const int behind = (a.groups * kGroupWarps - a.parts) * kUnitBytes;
   if (behind > a.row_stages * M::kRowSlice) return false;
   const auto bytes = static_cast<std::size_t>(M::bytes(a));
-  const CUtensorMap w = boxes_of(args.w, true, a.stored, a.pitch, a.parts * kUnitOutputs);
+  const CUtensorMap w = slices_of_weights(args.w, a.stored, a.pitch, a.parts * kUnitOutputs);
   const CUtensorMap x =
       a.norm ? w : boxes_of(args.x, true, args.rows.count, padded_bf16(a.in), M::kRows);
   const auto blocks = static_cast<unsigned>((units + a.parts - 1) / a.parts * a.split);
