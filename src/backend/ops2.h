@@ -156,6 +156,13 @@ struct CallPart {
   std::int64_t own = 0;  // rows of scratch from here on are for this part alone, as many as it has
 };
 
+/// Room [rows][dim] for what a norm leaves to the product after it. `ahead`: the product that left
+/// the rows has left it there already, or is to (Ops2::norms_ahead).
+struct NormRoom {
+  View room;
+  bool ahead = false;
+};
+
 class Ops2 {
  public:
   virtual ~Ops2() = default;
@@ -237,29 +244,36 @@ class Ops2 {
 
   /// y[rows][out] = silu(Wx + b), of the type of x, for all rows of x.
   virtual void linear_silu(const Matrix& w, const ConstView& x, const View& y) const = 0;
-  /// y[rows][out] = (Wx + b) + (Vz + c): linear() of both, the second added to the first, in one
-  /// operation. false: nothing was done, take the two.
-  [[nodiscard]] virtual bool linear_sum(const Matrix& /*w*/, const ConstView& /*x*/,
-                                        const Matrix& /*v*/, const ConstView& /*z*/,
-                                        const View& /*y*/) const {
+  /// Whether linear_sum() and linear_ahead() of so many rows leave what a norm of them takes
+  /// (NormRoom). Then linear_sum() does not return false.
+  [[nodiscard]] virtual bool norms_ahead(Rows /*rows*/, std::int32_t /*width*/) const {
     return false;
   }
+  /// y[rows][out] = (Wx + b) + (Vz + c): linear() of both, the second added to the first, in one
+  /// operation; and what the `next` norm takes, if `ahead`. false: nothing was done, take the two.
+  [[nodiscard]] virtual bool linear_sum(const Matrix& /*w*/, const ConstView& /*x*/,
+                                        const Matrix& /*v*/, const ConstView& /*z*/,
+                                        const View& /*y*/, const NormRoom& /*next*/) const {
+    return false;
+  }
+  /// y += Wx + b, as linear() does, and what a norm of y takes to `room`. Only where norms_ahead().
+  virtual void linear_ahead(const Matrix& /*w*/, const ConstView& /*x*/, const View& /*y*/,
+                            const View& /*room*/) const {}
   /// y = x / sqrt(mean(x^2) + epsilon); x, y [rows][dim]. y is of the type that the product after
   /// it takes.
   virtual void rms_norm(const ConstView& x, const View& y, double epsilon) const = 0;
   /// y = linear_sum() of `second` and `skip` for what rms_norm() leaves of x and what
-  /// linear_silu() of `first` makes of that. scratch [rows][first.in], inner [rows][first.out].
+  /// linear_silu() of `first` makes of that. inner [rows][first.out].
   /// false: nothing was done.
   [[nodiscard]] virtual bool norm_residual_mlp(const ConstView& /*x*/, double /*epsilon*/,
-                                               const View& /*scratch*/, const Matrix& /*first*/,
+                                               const NormRoom& /*room*/, const Matrix& /*first*/,
                                                const Matrix& /*second*/, const Matrix& /*skip*/,
                                                const View& /*inner*/, const View& /*y*/) const {
     return false;
   }
-  /// linear() of what rms_norm() leaves, in one operation; `scratch` [rows][in]. false: nothing was
-  /// done, take the two.
+  /// linear() of what rms_norm() leaves, in one operation. false: nothing was done, take the two.
   [[nodiscard]] virtual bool norm_linear(const ConstView& /*x*/, double /*epsilon*/,
-                                         const View& /*scratch*/, const Matrix& /*w*/,
+                                         const NormRoom& /*room*/, const Matrix& /*w*/,
                                          const View& /*y*/, Epilogue /*epilogue*/) const {
     return false;
   }
@@ -267,8 +281,8 @@ class Ops2 {
   /// see themselves alone: values. out [rows][H*v], of the type that the product after it takes.
   /// false: nothing was done, take the two.
   [[nodiscard]] virtual bool norm_values(const ConstView& /*x*/, double /*epsilon*/,
-                                         const Matrix& /*w*/, const HeadShape& /*shape*/,
-                                         const View& /*out*/) const {
+                                         const NormRoom& /*room*/, const Matrix& /*w*/,
+                                         const HeadShape& /*shape*/, const View& /*out*/) const {
     return false;
   }
   /// Whether this backend has the two below. They take the place of linear() before attention, and

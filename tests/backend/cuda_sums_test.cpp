@@ -74,7 +74,8 @@ TEST_F(CudaSums, ASumHasTheBitsOfTwoProducts) {
     const View y = apart.of(kOut + 8).shaped(rows, kOut);
     be().linear(second(), z, y, Epilogue::store);
     be().linear(skip(), x, y, Epilogue::residual);
-    ASSERT_TRUE(ops().linear_sum(second(), z, skip(), x, together.of(kOut + 8).shaped(rows, kOut)));
+    ASSERT_TRUE(
+        ops().linear_sum(second(), z, skip(), x, together.of(kOut + 8).shaped(rows, kOut), {}));
     EXPECT_EQ(first_rows(together, rows), first_rows(apart, rows)) << rows << " rows";
   }
 }
@@ -96,7 +97,7 @@ TEST_F(CudaSums, ASubnormalSumIsZeroAsThatOfTwoProducts) {
     const View z = inner.of(kInner + 8).as(type, rows, kInner);
     const View y = sums.of(kOut + 8).shaped(rows, kOut);
     if (together) {
-      EXPECT_TRUE(ops().linear_sum(one, z, other, x, y));
+      EXPECT_TRUE(ops().linear_sum(one, z, other, x, y, {}));
     } else {
       be().linear(one, z, y, Epilogue::store);
       be().linear(other, x, y, Epilogue::residual);
@@ -109,7 +110,7 @@ TEST_F(CudaSums, ASubnormalSumIsZeroAsThatOfTwoProducts) {
 }
 
 TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
-  // The second has so many weights that they are streamed: normed within products or before them.
+  // The second has so many weights that they are streamed.
   for (const auto& size : {std::pair{kIn, kInner}, {1536, 6144}}) {
     const std::int32_t in = size.first;
     const std::int32_t inner_width = size.second;
@@ -122,7 +123,7 @@ TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
       const auto inner = room(be(), rows, inner_width), scratch = room(be(), rows, in);
       const auto y = room(be(), rows, kOut);
       EXPECT_TRUE(ops().norm_residual_mlp(
-          from.of(in).shaped(rows, in), 1e-6, scratch.of(in + 8).shaped(rows, in), into, out_of,
+          from.of(in).shaped(rows, in), 1e-6, {scratch.of(in + 8).shaped(rows, in)}, into, out_of,
           past, inner.of(inner_width + 8).as(be().operand_type(out_of), rows, inner_width),
           y.of(kOut + 8).shaped(rows, kOut)));
       return first_rows(y, rows);
@@ -162,7 +163,7 @@ TEST_F(CudaSums, ANormedProductDoesNotDependOnTheNumberOfRows) {
             y.of(width + 8).as(use == Epilogue::gated ? be().operand_type(m) : be().element_type(),
                                rows, use == Epilogue::gated ? out / 2 : out);
         EXPECT_TRUE(ops().norm_linear(from.of(in).shaped(rows, in), 1e-6,
-                                      scratch.of(in + 8).shaped(rows, in), m, results, use));
+                                      {scratch.of(in + 8).shaped(rows, in)}, m, results, use));
         std::vector<double> all = y.read();
         // Gated results are bfloat16, two to an element: compared as what they are.
         all.resize(cells(rows, width) / (use == Epilogue::gated ? 2 : 1));

@@ -105,6 +105,7 @@ TEST_P(CudaJoined, HaveTheBitsOfTheirParts) {
         {Joined::quantiles_and_statistics, "quantiles_and_statistics", true},
         {Joined::knot_paths, "knot_paths", true},
         {Joined::linear_sum, "linear_sum", narrow},
+        {Joined::norms_ahead, "norms_ahead", narrow && GetParam().config.d_model % 64 == 0},
         {Joined::time_attention_and_gather, "time_attention_and_gather",
          narrow && tensor_heads()}}) {
     SCOPED_TRACE(name);

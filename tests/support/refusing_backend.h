@@ -18,6 +18,7 @@ enum class Joined {
   quantiles_and_statistics,
   knot_paths,
   linear_sum,
+  norms_ahead,  // norms take float32 rows
   norm_residual_mlp,
   norm_linear,
   norm_values,
@@ -84,30 +85,41 @@ class RefusingOps2 final : public Ops2 {
   void linear_silu(const Matrix& w, const ConstView& x, const View& y) const override {
     inner_.linear_silu(w, x, y);
   }
+  [[nodiscard]] bool norms_ahead(Rows rows, std::int32_t width) const override {
+    if (refused_ == Joined::norms_ahead || refused_ == Joined::linear_sum) return false;
+    return inner_.norms_ahead(rows, width);
+  }
   [[nodiscard]] bool linear_sum(const Matrix& w, const ConstView& x, const Matrix& v,
-                                const ConstView& z, const View& y) const override {
-    return joined(Joined::linear_sum, [&] { return inner_.linear_sum(w, x, v, z, y); });
+                                const ConstView& z, const View& y,
+                                const NormRoom& next) const override {
+    return joined(Joined::linear_sum, [&] { return inner_.linear_sum(w, x, v, z, y, next); });
+  }
+  void linear_ahead(const Matrix& w, const ConstView& x, const View& y,
+                    const View& room) const override {
+    inner_.linear_ahead(w, x, y, room);
+    ++done_[Joined::norms_ahead];
   }
   void rms_norm(const ConstView& x, const View& y, double epsilon) const override {
     inner_.rms_norm(x, y, epsilon);
   }
-  [[nodiscard]] bool norm_residual_mlp(const ConstView& x, double epsilon, const View& scratch,
+  [[nodiscard]] bool norm_residual_mlp(const ConstView& x, double epsilon, const NormRoom& room,
                                        const Matrix& first, const Matrix& second,
                                        const Matrix& skip, const View& inner,
                                        const View& y) const override {
     return joined(Joined::norm_residual_mlp, [&] {
-      return inner_.norm_residual_mlp(x, epsilon, scratch, first, second, skip, inner, y);
+      return inner_.norm_residual_mlp(x, epsilon, room, first, second, skip, inner, y);
     });
   }
-  [[nodiscard]] bool norm_linear(const ConstView& x, double epsilon, const View& scratch,
+  [[nodiscard]] bool norm_linear(const ConstView& x, double epsilon, const NormRoom& room,
                                  const Matrix& w, const View& y, Epilogue epilogue) const override {
     return joined(Joined::norm_linear,
-                  [&] { return inner_.norm_linear(x, epsilon, scratch, w, y, epilogue); });
+                  [&] { return inner_.norm_linear(x, epsilon, room, w, y, epilogue); });
   }
-  [[nodiscard]] bool norm_values(const ConstView& x, double epsilon, const Matrix& w,
-                                 const HeadShape& shape, const View& out) const override {
+  [[nodiscard]] bool norm_values(const ConstView& x, double epsilon, const NormRoom& room,
+                                 const Matrix& w, const HeadShape& shape,
+                                 const View& out) const override {
     return joined(Joined::norm_values,
-                  [&] { return inner_.norm_values(x, epsilon, w, shape, out); });
+                  [&] { return inner_.norm_values(x, epsilon, room, w, shape, out); });
   }
   [[nodiscard]] bool skips_unread() const override { return inner_.skips_unread(); }
   void linear_values(const Matrix& w, const HeadShape& shape, const ConstView& x,

@@ -80,32 +80,40 @@ Toto2Activations own(const CallPart& part, const Toto2Activations& a) {
 }  // namespace
 
 void Toto2::residual_mlp(const toto2::ResidualMlp& mlp, const ConstView& x, const View& inner,
-                         const View& y) const {
+                         const View& y, const NormRoom& next) const {
   const View between = inner.as(backend_->operand_type(mlp.second), x.rows, mlp.first.out);
   ops_->linear_silu(mlp.first, x, between);
-  if (ops_->linear_sum(mlp.second, between, mlp.skip, x, y)) return;
+  if (ops_->linear_sum(mlp.second, between, mlp.skip, x, y, next)) return;
   backend_->linear(mlp.second, between, y, Epilogue::store);
   backend_->linear(mlp.skip, x, y, Epilogue::residual);
 }
 
-void Toto2::norm_linear(const ConstView& hidden, double epsilon, const View& scratch,
+void Toto2::norm_linear(const ConstView& hidden, double epsilon, const NormRoom& room,
                         const Matrix& w, const View& y, Epilogue epilogue) const {
-  if (ops_->norm_linear(hidden, epsilon, scratch, w, y, epilogue)) return;
-  const View normed = scratch.as(backend_->operand_type(w), hidden.rows, w.in);
+  if (ops_->norm_linear(hidden, epsilon, room, w, y, epilogue)) return;
+  const View normed = room.room.as(backend_->operand_type(w), hidden.rows, w.in);
   ops_->rms_norm(hidden, normed, epsilon);
   backend_->linear(w, normed, y, epilogue);
 }
 
+/// Adds a product to the residual stream, of which the `next` norm is.
+void Toto2::add_linear(const Matrix& w, const ConstView& x, const View& hidden,
+                       const NormRoom& next) const {
+  if (next.ahead) return ops_->linear_ahead(w, x, hidden, next.room);
+  backend_->linear(w, x, hidden, Epilogue::residual);
+}
+
 /// Queries, keys and values that attention in a layer reads.
 void Toto2::before_attention(const toto2::Layer& layer, const CallPart& part, bool last,
-                             const ConstView& hidden, const Toto2Activations& own,
+                             const ConstView& hidden, bool ahead, const Toto2Activations& own,
                              const View& qkv) const {
   const HeadShape shape = heads();
   const bool values = layer.variate && part.all.of_one_variate();
   const std::int32_t width = layer.qkv.in + shape.heads * shape.qk;  // of scratch
   const bool queries = last && 2 * part.wanted.rows <= part.all.rows && width <= 2 * inner();
   if (!ops_->skips_unread() || !(values || queries)) {
-    return norm_linear(hidden, layer.epsilon1, own.normed, layer.qkv, qkv, Epilogue::store);
+    return norm_linear(hidden, layer.epsilon1, {own.normed, ahead}, layer.qkv, qkv,
+                       Epilogue::store);
   }
   const View normed =
       own.normed.as(backend_->operand_type(layer.qkv), hidden.rows, config_.d_model);
@@ -120,9 +128,10 @@ void Toto2::feed_forward(const toto2::Layer& layer, const ConstView& attended, c
                          const Toto2Activations& own) const {
   const View gated =
       own.inner.as(backend_->operand_type(layer.mlp_out), hidden.rows, layer.mlp_out.in);
-  backend_->linear(layer.out, attended, hidden, Epilogue::residual);
-  norm_linear(hidden, layer.epsilon2, own.normed, layer.mlp_in, gated, Epilogue::gated);
-  backend_->linear(layer.mlp_out, gated, hidden, Epilogue::residual);
+  const NormRoom norm{own.normed, ops_->norms_ahead(hidden.rows, config_.d_model)};
+  add_linear(layer.out, attended, hidden, norm);
+  norm_linear(hidden, layer.epsilon2, norm, layer.mlp_in, gated, Epilogue::gated);
+  add_linear(layer.mlp_out, gated, hidden, norm);
 }
 
 void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arrays,
@@ -151,16 +160,20 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
                  wanted_of(part));
   };
 
+  // Whether what left `hidden` also left what a norm takes. It is not gathered.
+  bool ahead = ops_->norms_ahead(all.all_rows(), width);
   const View inputs = inputs_of(all, a);
   for_each_part(*ops_, all, wanted, [&](const CallPart& part) {
     const Rows rows = part.all.all_rows();
-    residual_mlp(embed_, inputs.from(part.first, rows), own(part, a).inner,
-                 hidden.from(part.first, rows));
+    const Toto2Activations mine = own(part, a);
+    residual_mlp(embed_, inputs.from(part.first, rows), mine.inner, hidden.from(part.first, rows),
+                 {mine.normed, ahead});
   });
   observe(-1, hidden, 1);
   if (trim_ && last_time_layer_ < 0) {
     gather({all, wanted});
     keep_wanted();
+    ahead = false;
   }
   std::size_t cache = 0;
   for (std::int32_t i = 0; i < config_.num_layers; ++i) {
@@ -179,10 +192,10 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
       const View qkv = mine.qkv.shaped(rows, shape.row());
       const View attended = mine.attended.as(operands, rows, shape.attended());
       if (layer.variate && part.all.of_one_variate() &&
-          ops_->norm_values(x, layer.epsilon1, layer.qkv, shape, attended)) {
+          ops_->norm_values(x, layer.epsilon1, {mine.normed, ahead}, layer.qkv, shape, attended)) {
         return feed_forward(layer, attended, x, mine);
       }
-      before_attention(layer, part, last, x, mine, qkv);
+      before_attention(layer, part, last, x, ahead, mine, qkv);
       if (last) {
         const View out = wanted_attended().from(part.first_wanted, part.wanted.all_rows());
         if (ops_->time_attention_and_gather(part.all, part.wanted, arrays, shape, layer.norm,
@@ -209,11 +222,13 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
                      own(part, a));
       });
     }
+    ahead = ops_->norms_ahead(hidden.rows, width);
     observe(i, hidden, layer.factor);
   }
   if (call == &all) {
     gather({all, wanted});
     keep_wanted();
+    ahead = false;
   }
   const View normed = a.normed.as(backend_->operand_type(head_.first), wanted_rows, width);
   for_each_part(*ops_, wanted, wanted, [&](const CallPart& part) {
@@ -222,12 +237,12 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
     const View inner =
         own(part, a).inner.as(backend_->operand_type(head_.second), rows, head_.first.out);
     if (ops_->norm_residual_mlp(hidden.from(part.first, rows), out_epsilon_,
-                                a.normed.from(part.first, rows), head_.first, head_.second,
+                                {a.normed.from(part.first, rows), ahead}, head_.first, head_.second,
                                 head_.skip, inner, a.raw.from(part.first, rows))) {
       return;
     }
     ops_->rms_norm(hidden.from(part.first, rows), own_normed, out_epsilon_);
-    residual_mlp(head_, own_normed, own(part, a).inner, a.raw.from(part.first, rows));
+    residual_mlp(head_, own_normed, own(part, a).inner, a.raw.from(part.first, rows), {});
   });
   if (!observed) return;
   const View seen = a.normed.shaped(wanted_rows, width);  // not as products take it

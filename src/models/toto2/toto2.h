@@ -108,11 +108,13 @@ class Toto2 final : public Network {
  private:
   // For the rows of x, hidden; `inner`, `scratch`: room for as many.
   void residual_mlp(const toto2::ResidualMlp& mlp, const ConstView& x, const View& inner,
-                    const View& y) const;
-  void norm_linear(const ConstView& hidden, double epsilon, const View& scratch, const Matrix& w,
+                    const View& y, const NormRoom& next) const;
+  void norm_linear(const ConstView& hidden, double epsilon, const NormRoom& room, const Matrix& w,
                    const View& y, Epilogue epilogue) const;
+  void add_linear(const Matrix& w, const ConstView& x, const View& hidden,
+                  const NormRoom& next) const;
   void before_attention(const toto2::Layer& layer, const CallPart& part, bool last,
-                        const ConstView& hidden, const Toto2Activations& own,
+                        const ConstView& hidden, bool ahead, const Toto2Activations& own,
                         const View& qkv) const;
   void feed_forward(const toto2::Layer& layer, const ConstView& attended, const View& hidden,
                     const Toto2Activations& own) const;

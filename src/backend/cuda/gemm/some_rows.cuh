@@ -3,7 +3,10 @@
 // blocks of a cluster meet.
 #pragma once
 
+#include <algorithm>
+
 #include "backend/cuda/gemm/product.h"
+#include "backend/cuda/ops2/row_squares.cuh"
 
 namespace toto::cuda {
 
@@ -14,19 +17,72 @@ constexpr int slices_of(std::int32_t in) { return (in + kSliceBf16 - 1) / kSlice
 /// Of a product, what kernels take of ProductArgs; the weights come by a pointer or by a map.
 struct RowsProduct {
   const float* bias;
-  const float* scale;  // of the sums of rows, or nullptr
-  const void* x;       // bfloat16, or float32 if `norm`
+  const float* scale;    // of the sums of rows, or nullptr
+  const float* squares;  // of rows that are to be normed, or nullptr
+  const void* x;
   void* y;
+  Ahead ahead;
   Rows count;
   bool known;  // Stream::calls_known
+  bool early;  // lets_next_begin_early(), and calls are known
   std::int32_t out, stored, in, pitch;
   Epilogue epilogue;
-  bool silu, rounded, norm;
+  bool silu, rounded;
   float epsilon;
 };
 inline RowsProduct rows_product(const ProductArgs& a, const Stream& s) {
-  return {a.bias, a.scale, a.x,        a.y,    a.rows,    s.calls_known(), a.out,    a.stored,
-          a.in,   a.pitch, a.epilogue, a.silu, a.rounded, a.norm,          a.epsilon};
+  const bool known = s.calls_known();
+  const bool early = known && lets_next_begin_early(a.rows, std::min(a.in, a.stored));
+  return {a.bias, a.scale,  a.squares, a.x,     a.y,        a.ahead, a.rows,    known,    early,
+          a.out,  a.stored, a.in,      a.pitch, a.epilogue, a.silu,  a.rounded, a.epsilon};
+}
+
+/// Where a lane puts what it brings of eight rows of a slice, sixteen bytes at a time: to boxes of
+/// 64 columns with rows of 128 bytes, swizzled. Threads bring rows, for the copy engine takes
+/// requests in order, and weights that come from memory stand before them.
+class RowPieces {
+ public:
+  /// `box`: bytes of one.
+  __device__ explicit RowPieces(int box) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const int piece = i * 32 + lane;
+      row_[i] = piece / kOfRow;
+      column_[i] = piece % kOfRow;
+      to_[i] = column_[i] / 8 * box + row_[i] * 128 + (column_[i] % 8 ^ row_[i]) * 16;
+      column_[i] *= 8;
+    }
+  }
+  /// `to`: of the first of eight rows, `x` there; `rows` and `columns` are there.
+  __device__ void copy(std::uint32_t to, const __nv_bfloat16* x, std::int32_t width,
+                       std::int32_t rows, std::int32_t columns) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) {
+        const int row = row_[i] + half * 4;
+        const bool there = row < rows && column_[i] < columns;
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                         (to + to_[i] + half * 512) ^ (half * 64)),
+                     "l"(there ? x + row * width + column_[i] : x), "r"(there ? 16 : 0)
+                     : "memory");
+      }
+    }
+  }
+
+ private:
+  static constexpr int kOfRow = kSliceBf16 / 8;    // pieces
+  static constexpr int kPieces = 4 * kOfRow / 32;  // of a lane, of four rows
+  static_assert(kPieces * 32 == 4 * kOfRow);
+  int row_[kPieces], column_[kPieces], to_[kPieces];
+};
+/// The barrier counts this lane once what it has asked for is there.
+__device__ inline void arrive_when_copied(std::uint64_t* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+#endif
 }
 
 /// Stores into the shared memory of block `rank` of the cluster, at the place of `own` here.

@@ -4,9 +4,8 @@
 // block has 16, 32 or 48 outputs. A warp has eight rows of one slice of k; those of a slice share
 // its weights, which they ask for before they even know that the inputs are there. One warp more
 // finds what sums are multiplied with, and asks for what is added to them.
-// Inputs are bfloat16, or float32 rows that are normed on the way (row_squares.cuh). Every output
-// is summed as product.h says. A second product of other inputs may be added to the first
-// (ProductArgs::also): its slices come after those of the first, by an instance of its own.
+// Every output is summed as product.h says. A second product of other inputs may be added to the
+// first (ProductArgs::also): its slices come after those of the first, by an instance of its own.
 // Otherwise there is one kernel for all numbers of rows, and little is unrolled: a layer runs
 // through several kernels, and instructions that are not near come at some nine cycles each.
 #include <algorithm>
@@ -14,7 +13,6 @@
 
 #include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/gemm/some_rows.cuh"
-#include "backend/cuda/ops2/row_squares.cuh"
 
 namespace toto::cuda {
 namespace {
@@ -46,7 +44,6 @@ struct Memory {
   __nv_bfloat16* xs;  // [at_once][rows][kPitch]
   float* part;        // [slices][rows][Outputs]
   float* before;      // [rows][Outputs] what a residual is added to
-  float* squares;     // [slices][rows]
   float* by;          // [rows]
   float* bias;        // [Outputs]
   float* also_bias;   // [Outputs]
@@ -58,8 +55,7 @@ struct Memory {
     xs = ws + a.at_once * Outputs * kPitch;
     part = reinterpret_cast<float*>(xs + a.at_once * rows * kPitch);
     before = part + a.slices * rows * Outputs;
-    squares = before + rows * Outputs;
-    by = squares + a.slices * rows;
+    by = before + rows * Outputs;
     bias = by + rows;
     also_bias = bias + Outputs;
     also_by = also_bias + Outputs;
@@ -68,7 +64,7 @@ struct Memory {
     const auto rows = static_cast<std::size_t>(a.tiles) * kRowsOfTile;
     const auto slices = static_cast<std::size_t>(a.slices);
     return static_cast<std::size_t>(a.at_once) * (Outputs + rows) * kPitch * 2 +
-           ((slices + 1) * rows * Outputs + (slices + 2) * rows + 2 * Outputs) * sizeof(float);
+           ((slices + 1) * rows * Outputs + 2 * rows + 2 * Outputs) * sizeof(float);
   }
 };
 
@@ -86,6 +82,30 @@ __device__ void multiply_pair(float (&sum)[Parts][4], std::uint32_t w, std::uint
       multiply_add(sum[p], weights, in[2 * step], in[2 * step + 1]);
     }
   }
+}
+
+/// What the sums of a row are multiplied with.
+__device__ float sums_times(const float* scale, const float* squares, int row, std::int32_t rows,
+                            std::int32_t in, float epsilon) {
+  if (row >= rows || (scale == nullptr && squares == nullptr)) return 1;
+  if (squares == nullptr) return scale[row];
+  const float* const of = squares + std::int64_t{row} * (in / kSixteen);
+  float all = 0;
+#pragma unroll 4
+  for (int s = 0; s < slices_of(in); ++s) {
+    SliceSixteens slice;
+    slice.load(of, s, in);
+    all += slice.sum();
+  }
+  return inverse_root(all, in, epsilon);
+}
+
+/// For a norm that follows: a column of y, `at` in it; a half of a warp has sixteen.
+__device__ void leave_column(const Ahead& to, std::int64_t at, float v, bool there) {
+  const float sum = sum_across<1, kSixteen>(square(v));
+  if (!there) return;
+  to.rows[at] = __float2bfloat16_rn(v);
+  if (at % kSixteen == 0) to.squares[at / kSixteen] = sum;
 }
 
 template <int Parts, bool Also>
@@ -108,7 +128,6 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
   // multiplies, and of what a lane brings of its rows.
   const std::uint32_t w_at = shared_address(ws + lane % 16 * kPitch + lane / 16 * 8);
   const std::uint32_t x_at = shared_address(xs + lane % 8 * kPitch + lane / 8 * 8);
-  const int own = lane % kSliceLanes;
 
   std::int32_t rows = 0;
 #pragma unroll 1
@@ -144,35 +163,13 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
             a.also.bias != nullptr && out0 + o < a.stored ? a.also.bias[out0 + o] : 0.0F;
       }
     }
-    // Of a row of the inputs, which are float32 or bfloat16.
-    const bool norm = Also ? second && a.also.norm : a.norm;
-    const int first_row = tile * kRowsOfTile + (norm ? lane / kSliceLanes : lane / 8);
-    const int column = norm ? own * 4 : lane % 8 * 8;
-    const std::int32_t in = second ? a.also.in : a.in;
-    const std::int32_t width = norm ? in : padded_bf16(in);
+    const int first_row = tile * kRowsOfTile + lane / 8;
+    const int column = lane % 8 * 8;
+    const std::int32_t width = padded_bf16(second ? a.also.in : a.in);
     const std::int32_t left = width - k0 - column;
     const std::int64_t from = std::int64_t{first_row} * width + k0 + column;
     if (s0 == 0) rows = begin_with_rows(a.count, a.known);
-    if (works && norm) {
-      const float* x = static_cast<const float*>(second ? a.also.x : a.x) + from;
-      float4 v[kRowsOfTile / 2][kSliceFours];
-#pragma unroll
-      for (int i = 0; i < kRowsOfTile / 2; ++i) {
-        load_slice(v[i], x, first_row + i * 2 < rows, left);
-        x += 2 * width;
-      }
-#pragma unroll
-      for (int i = 0; i < kRowsOfTile / 2; ++i) {
-        const int r = i * 2 + lane / kSliceLanes;
-        const float sum = slice_squares(v[i]);
-        if (own == 0) m.squares[s * most + tile * kRowsOfTile + r] = sum;
-#pragma unroll
-        for (int j = 0; j < kSliceFours; ++j) {
-          *reinterpret_cast<uint2*>(xs + r * kPitch + (own + j * kSliceLanes) * 4) =
-              four_bf16(v[i][j]);
-        }
-      }
-    } else if (works) {
+    if (works) {
       const __nv_bfloat16* x = static_cast<const __nv_bfloat16*>(second ? a.also.x : a.x) + from;
       __nv_bfloat16* to = xs + lane / 8 * kPitch + column;
 #pragma unroll
@@ -186,10 +183,12 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
         to += 4 * kPitch;
       }
     } else if (helps && s0 == 0) {
-      if ((Also || !a.norm) && lane < most)
-        m.by[lane] = a.scale != nullptr && lane < rows ? a.scale[lane] : 1;
-      if (Also && !a.also.norm && lane < most) {
-        m.also_by[lane] = a.also.scale != nullptr && lane < rows ? a.also.scale[lane] : 1;
+      if (lane < most) {
+        m.by[lane] = sums_times(a.scale, a.squares, lane, rows, a.in, a.epsilon);
+        if (Also) {
+          m.also_by[lane] =
+              sums_times(a.also.scale, a.also.squares, lane, rows, a.also.in, a.epsilon);
+        }
       }
       for (int i = lane; adds && i < most * (kOutputs / 4); i += 32) {
         const int r = i / (kOutputs / 4);
@@ -223,12 +222,6 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
         to[p * 16 + 8] = sum[p][2];
         to[p * 16 + kOutputs + 8] = sum[p][3];
       }
-    } else if (helps && (Also ? a.also.norm : a.norm) && s0 + a.at_once >= a.slices &&
-               lane < most) {
-      float all = 0;
-#pragma unroll 4
-      for (int i = Also ? a.first_slices : 0; i < a.slices; ++i) all += m.squares[i * most + lane];
-      (Also ? m.also_by : m.by)[lane] = inverse_root(all, Also ? a.also.in : a.in, a.epsilon);
     }
   }
   const bool gated = a.epilogue == Epilogue::gated;
@@ -250,11 +243,11 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
 
 #pragma unroll 1
   for (int i = thread; i < most * width;) {
+    float v = 0;
     if (there) {
       const int first = gated ? o / 8 * 16 + o % 8 : o;  // gates and values lie in groups of eight
       const int second = gated ? first + 8 : first;
       const float* const part = m.part + r * kOutputs;
-      float v = 0;
       float u = 0;
 #pragma unroll 4
       for (int s = 0; s < (Also ? a.first_slices : a.slices); ++s) {
@@ -279,6 +272,7 @@ __global__ void __launch_bounds__(32 * kMaxWarps) some_bf16(const Some a) {
         *to = v;
       }
     }
+    if (a.ahead.rows != nullptr) leave_column(a.ahead, at, v, there);
     i += static_cast<int>(blockDim.x);
     take(i);
   }
@@ -311,14 +305,8 @@ bool run(Some a, const Stream& s, bool at_once = false) {
 
 }  // namespace
 
-bool has_slices_at_once(const ProductArgs& a) {
-  const int tiles = (a.rows.count + kRowsOfTile - 1) / kRowsOfTile;
-  return (slices_of(a.in) + slices_of(a.also.in)) * tiles < kMaxWarps;
-}
-
 bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (a.gain != nullptr || a.rows.count > kSomeRows) return false;
-  if ((a.norm && a.in % 4 != 0) || (a.also.norm && a.also.in % 4 != 0)) return false;
   if (a.rows.count == 0) return true;
   const Some some{rows_product(a, s),
                   static_cast<const __nv_bfloat16*>(a.w),

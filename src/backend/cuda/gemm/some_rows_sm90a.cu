@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in bfloat16 with up to 32 rows on Hopper, whose weights all fit into shared memory. The
-// copy engine brings them, asked before a block even knows that its inputs are there: threads that
-// copied them would be busy with that when the inputs come. It brings rows in bfloat16 too. Rows in
-// float32 are normed on the way (row_squares.cuh): each warp brings eight rows of a slice of k.
-// Then a warp multiplies outputs of a slice with all rows, so that weights and rows are read from
-// shared memory as seldom as can be. One warp more finds what sums are multiplied with, and asks
-// for what is added to them. A thread block has 16, 32 or 48 outputs. Where outputs are few and
-// slices many, two blocks of a cluster share the slices, and each finishes half of the rows. Every
-// output is summed as product.h says. A second product of other inputs may be added to the first
-// (ProductArgs::also): its slices come after those of the first.
+// copy engine brings them, asked before a block even knows that its inputs are there. Threads bring
+// rows then (RowPieces). A warp multiplies sixteen outputs of a slice with all rows: its code is
+// short, for it runs once and instructions that are not near are waited for. Of rows that are to be
+// normed it reads the sums of squares of its slice too (row_squares.cuh). One warp more finds what
+// sums are multiplied with, and asks for what is added to them. A thread block has 16, 32 or 48
+// outputs. Where outputs are few and slices many, two blocks of a cluster share the slices, and
+// each finishes half of the rows. Every output is summed as product.h says. A second product of
+// other inputs may be added to the first (ProductArgs::also): its slices come after those of the
+// first.
 #include <algorithm>
 #include <type_traits>
 
 #include "backend/cuda/gemm/copy_engine.cuh"
 #include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/gemm/some_rows.cuh"
-#include "backend/cuda/ops/group_tiles.cuh"
-#include "backend/cuda/ops2/row_squares.cuh"
+#include "backend/cuda/gemm/tensor_map.h"
 
 namespace toto::cuda {
 namespace {
@@ -31,7 +30,7 @@ constexpr int kAlignment = 1024;
 
 /// What a product does, as far as it is known when the kernel is compiled: code that runs once in a
 /// kernel is waited for, so the products of layers have no more than they need.
-enum class Use : std::uint8_t { store_normed, gated_normed, residual, any, also };
+enum class Use : std::uint8_t { store, gated, residual, any, also };
 
 struct Held : RowsProduct {
   Summand also;      // its slices come after those of the product itself
@@ -65,7 +64,7 @@ struct HeldMemory {
   float* also_by;       // [kRows]
   float* bias;          // [kOutputs]
   float* also_bias;     // [kOutputs]
-  std::uint64_t* full;  // [own] the weights of a slice are there, and its rows where they are bf16
+  std::uint64_t* full;  // [own] the weights and rows of a slice are there
 
   __device__ HeldMemory(void* shared, const Held& a) {
     ws = static_cast<std::byte*>(shared);
@@ -95,9 +94,10 @@ struct Operands16 {
   std::uint32_t x[kChunk / 32];  // of each 32
 };
 
-/// The product of two boxes, `w` and `x` bytes behind the first ones.
-template <int Parts, int Tiles>
-__device__ void multiply_boxes(float (&sum)[Tiles][Parts][4], const Operands16& at, std::uint32_t w,
+/// The product of sixteen outputs of a box with all rows of another, `w` and `x` bytes behind the
+/// first ones.
+template <int Tiles>
+__device__ void multiply_boxes(float (&sum)[Tiles][4], const Operands16& at, std::uint32_t w,
                                std::uint32_t x) {
 #pragma unroll
   for (int k = 0; k < kChunk; k += 32) {
@@ -108,81 +108,52 @@ __device__ void multiply_boxes(float (&sum)[Tiles][Parts][4], const Operands16& 
     }
 #pragma unroll
     for (int step = 0; step < 2; ++step) {
+      std::uint32_t weights[4];
+      load_matrices(weights, at.w[k / 16 + step] + w);
 #pragma unroll
-      for (int p = 0; p < Parts; ++p) {
-        std::uint32_t weights[4];
-        load_matrices(weights, at.w[k / 16 + step] + w + p * 16 * kChunk * 2);
-#pragma unroll
-        for (int t = 0; t < Tiles; ++t) {
-          multiply_add(sum[t][p], weights, in[t][2 * step], in[t][2 * step + 1]);
-        }
+      for (int t = 0; t < Tiles; ++t) {
+        multiply_add(sum[t], weights, in[t][2 * step], in[t][2 * step + 1]);
       }
     }
   }
 }
 
-/// Eight float32 rows of a slice to its boxes `to`, from the lane's four of row lane / kSliceLanes
-/// on, of which `rows` are there; and the sums of their squares.
-template <int RowBox>
-__device__ void bring_normed(std::byte* to, float* squares, const float* x, std::int32_t width,
-                             std::int32_t rows, std::int32_t left) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int own = lane % kSliceLanes;
-  float4 v[kRowsOfTile / 2][kSliceFours];
-#pragma unroll
-  for (int i = 0; i < kRowsOfTile / 2; ++i) {
-    load_slice(v[i], x, i * 2 + lane / kSliceLanes < rows, left);
-    x += 2 * width;
-  }
-#pragma unroll
-  for (int i = 0; i < kRowsOfTile / 2; ++i) {
-    const int r = i * 2 + lane / kSliceLanes;
-    const float sum = slice_squares(v[i]);
-    if (own == 0) squares[r] = sum;
-#pragma unroll
-    for (int j = 0; j < kSliceFours; ++j) {
-      const int at = j * RowBox + r * 128 + ((own / 2) ^ r) * 16 + own % 2 * 8;
-      *reinterpret_cast<uint2*>(to + at) = four_bf16(v[i][j]);
-    }
-  }
-}
-
-/// The sums of a warp to where its slice's are in part[][kPartPitch], `to` for its first row and
-/// the lane's output; or to the block of a cluster that finishes a row.
-template <int Parts, int Tiles>
-__device__ void put_sums(const float (&sum)[Tiles][Parts][4], float* to, int split) {
-  constexpr int kPitchOfPart = Block<Parts, Tiles>::kPartPitch;
+/// The sums of a warp to where its slice's are in part[][Pitch], `to` for its first row and the
+/// lane's output; or to the block of a cluster that finishes a row.
+template <int Pitch, int Tiles>
+__device__ void put_sums(const float (&sum)[Tiles][4], float* to, int split) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int t = 0; t < Tiles; ++t) {
     const int row = t * kRowsOfTile + lane % 4 * 2;
     if (split == 1) {
-      float* const at = to + row * kPitchOfPart;
-#pragma unroll
-      for (int p = 0; p < Parts; ++p) {
-        at[p * 16] = sum[t][p][0];
-        at[p * 16 + kPitchOfPart] = sum[t][p][1];
-        at[p * 16 + 8] = sum[t][p][2];
-        at[p * 16 + kPitchOfPart + 8] = sum[t][p][3];
-      }
+      float* const at = to + row * Pitch;
+      at[0] = sum[t][0];
+      at[Pitch] = sum[t][1];
+      at[8] = sum[t][2];
+      at[Pitch + 8] = sum[t][3];
     } else {
-      const std::uint32_t at = shared_address(to + row / 2 * kPitchOfPart);
-#pragma unroll
-      for (int p = 0; p < Parts; ++p) {
-        store_at(at + p * 64, 0, sum[t][p][0]);
-        store_at(at + p * 64, 1, sum[t][p][1]);
-        store_at(at + p * 64 + 32, 0, sum[t][p][2]);
-        store_at(at + p * 64 + 32, 1, sum[t][p][3]);
-      }
+      const std::uint32_t at = shared_address(to + row / 2 * Pitch);
+      store_at(at, 0, sum[t][0]);
+      store_at(at, 1, sum[t][1]);
+      store_at(at + 32, 0, sum[t][2]);
+      store_at(at + 32, 1, sum[t][3]);
     }
   }
 }
 
+/// For a norm that follows: two neighbours of a row, whose sixteen eight lanes have.
+__device__ void leave_pair(const Ahead& to, std::int64_t at, const float (&v)[2], bool there) {
+  const float sum = sum_across<1, kSixteen / 2>(__fadd_rn(square(v[0]), square(v[1])));
+  if (!there) return;
+  *reinterpret_cast<__nv_bfloat162*>(to.rows + at) = __floats2bfloat162_rn(v[0], v[1]);
+  if (at % kSixteen == 0) to.squares[at / kSixteen] = sum;
+}
+
 template <int Parts, int Tiles, Use U>
 __global__ void __launch_bounds__(32 * kMostWarps)
-    held_bf16(const __grid_constant__ CUtensorMap w_map, const __grid_constant__ CUtensorMap x_map,
-              const __grid_constant__ CUtensorMap also_w_map,
-              const __grid_constant__ CUtensorMap also_x_map, const Held a) {
+    held_bf16(const __grid_constant__ CUtensorMap w_map,
+              const __grid_constant__ CUtensorMap also_w_map, const Held a) {
   using B = Block<Parts, Tiles>;
   constexpr bool kAlso = U == Use::also;
   constexpr bool kAny = kAlso || U == Use::any;  // the arguments say what is done
@@ -190,12 +161,13 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   constexpr int kRows = B::kRows;
   extern __shared__ float4 shared[];
   const HeldMemory<Parts, Tiles> m(shared, a);
-  const bool gated = kAny ? a.epilogue == Epilogue::gated : U == Use::gated_normed;
+  const bool gated = kAny ? a.epilogue == Epilogue::gated : U == Use::gated;
   const bool residual = kAny ? a.epilogue == Epilogue::residual : U == Use::residual;
-  const bool normed = kAny ? a.norm : U != Use::residual;  // the rows of the product itself
+  constexpr bool kMayNorm = U != Use::residual;
   const bool smooth = kAny && a.silu;
   const bool narrow = kAny && (a.silu || a.rounded);  // is what is stored
   const bool adds = residual && a.out % 4 == 0;       // what is copied beforehand
+  const bool leaves = (kAlso || U == Use::residual) && a.ahead.rows != nullptr;
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
   const int lane = thread % 32;
@@ -207,34 +179,26 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   const int own_slices = (rank + 1) * a.slices / split - first_slice;
   const int own_rows = kRows / split;
   const auto is_second = [&](int s) { return kAlso && s >= a.first_slices; };
-  const auto is_normed = [&](int s) { return is_second(s) ? a.also.norm : normed; };
   const auto begin_of = [&](int s) { return (is_second(s) ? s - a.first_slices : s) * kSliceBf16; };
   const auto chunks_of = [&](int s) {
     return min(kChunks, ((is_second(s) ? a.also.pitch : a.pitch) - begin_of(s)) / kChunk);
   };
-  // Each warp asks for the slices that it will multiply: a thread takes a hundred cycles for a box.
+  // Warps ask for slices by turns: a thread takes a hundred cycles for a box.
   if (lane == 0 && !helps) {
-    for (int i = warp; i < own_slices; i += a.workers) make_barrier(m.full + i, 1);
+    for (int i = warp; i < own_slices; i += a.workers) make_barrier(m.full + i, 1 + 32 * Tiles);
     publish_barriers();
 #pragma unroll 1
     for (int i = warp; i < own_slices; i += a.workers) {
       const int s = first_slice + i;
       const int chunks = chunks_of(s);
-      expect_bytes(m.full + i, chunks * (B::kBox + (is_normed(s) ? 0 : B::kRowBox)));
+      expect_bytes(m.full + i, chunks * B::kBox);
 #pragma unroll 1
       for (int c = 0; c < chunks; ++c) {
         copy_tile(m.ws + (i * kChunks + c) * B::kBox, is_second(s) ? also_w_map : w_map,
                   begin_of(s) + c * kChunk, out0, m.full + i);
       }
     }
-  } else if (helps) {
-    for (int o = lane; o < kOutputs; o += 32) {
-      const bool inside = out0 + o < a.stored;
-      m.bias[o] = a.bias != nullptr && inside ? a.bias[out0 + o] : 0.0F;
-      if (kAlso) m.also_bias[o] = a.also.bias != nullptr && inside ? a.also.bias[out0 + o] : 0.0F;
-    }
   }
-  __syncwarp();
   // Addresses are worked out before the inputs are there.
   Operands16 at{};
 #pragma unroll
@@ -245,45 +209,37 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   for (int i = 0; i < kChunk / 32; ++i) {
     at.x[i] = shared_address(m.xs) + lane % 8 * 128 + ((4 * i + lane / 8) ^ (lane & 7)) * 16;
   }
+  const RowPieces pieces(B::kRowBox);
   if (split > 1) begin_in_cluster();
-
-  const std::int32_t rows = begin_with_rows(a.count, a.known);
-  if (lane == 0 && !helps && (kAny || !normed)) {
-#pragma unroll 1
-    for (int i = warp; i < own_slices; i += a.workers) {
-      const int s = first_slice + i;
-      if (is_normed(s)) continue;
-      const int chunks = chunks_of(s);
-#pragma unroll 1
-      for (int c = 0; c < chunks; ++c) {
-        copy_tile(m.xs + (i * kChunks + c) * B::kRowBox, is_second(s) ? also_x_map : x_map,
-                  begin_of(s) + c * kChunk, 0, m.full + i);
-      }
+  __syncthreads();  // barriers are there
+  if (helps) {
+    for (int o = lane; o < kOutputs; o += 32) {
+      const bool inside = out0 + o < a.stored;
+      m.bias[o] = a.bias != nullptr && inside ? a.bias[out0 + o] : 0.0F;
+      if (kAlso) m.also_bias[o] = a.also.bias != nullptr && inside ? a.also.bias[out0 + o] : 0.0F;
     }
   }
-  __syncwarp();
-  if (!helps && (kAny || normed)) {
+
+  if (a.early) let_next_begin();
+  const std::int32_t rows = begin_with_rows(a.count, a.known);
+  if (!helps) {
 #pragma unroll 1
     for (int task = warp; task < own_slices * Tiles; task += a.workers) {
       const int i = task / Tiles;
-      const int first_row = (task - i * Tiles) * kRowsOfTile;
+      const int row = (task - i * Tiles) * kRowsOfTile;
       const int s = first_slice + i;
-      if (kAny && !is_normed(s)) continue;
       const bool second = is_second(s);
-      const std::int32_t width = second ? a.also.in : a.in;
-      const std::int32_t column = begin_of(s) + lane % kSliceLanes * 4;
-      const float* const x = static_cast<const float*>(second ? a.also.x : a.x) +
-                             std::int64_t{first_row + lane / kSliceLanes} * width + column;
-      bring_normed<B::kRowBox>(m.xs + i * kChunks * B::kRowBox + first_row * 128,
-                               m.squares + s * kRows + first_row, x, width, rows - first_row,
-                               width - column);
+      const std::int32_t width = padded_bf16(second ? a.also.in : a.in);
+      const std::int32_t k = begin_of(s);
+      pieces.copy(shared_address(m.xs) + i * kChunks * B::kRowBox + row * 128,
+                  static_cast<const __nv_bfloat16*>(second ? a.also.x : a.x) + row * width + k,
+                  width, rows - row, width - k);
+      arrive_when_copied(m.full + i);
     }
-  } else if (helps) {
-    if ((kAlso || !normed) && lane < kRows) {
+  } else {
+    if (lane < kRows) {
       m.by[lane] = a.scale != nullptr && lane < rows ? a.scale[lane] : 1;
-    }
-    if (kAlso && !a.also.norm && lane < kRows) {
-      m.also_by[lane] = a.also.scale != nullptr && lane < rows ? a.also.scale[lane] : 1;
+      if (kAlso) m.also_by[lane] = a.also.scale != nullptr && lane < rows ? a.also.scale[lane] : 1;
     }
     for (int i = lane; adds && i < kRows * (kOutputs / 4); i += 32) {
       const int r = i / (kOutputs / 4);
@@ -297,16 +253,26 @@ __global__ void __launch_bounds__(32 * kMostWarps)
     wait_copies<0>();
   }
   if (split > 1) await_cluster();
-  if (kAny || normed) __syncthreads();
 
   if (!helps) {
 #pragma unroll 1
-    for (int i = warp; i < own_slices; i += a.workers) {
+    for (int task = warp; task < own_slices * Parts; task += a.workers) {
+      const int i = task / Parts;
+      const int p = task - i * Parts;
       const int s = first_slice + i;
       const int chunks = chunks_of(s);
-      const std::uint32_t w = i * kChunks * B::kBox;
+      const std::uint32_t w = i * kChunks * B::kBox + p * 16 * kChunk * 2;
       const std::uint32_t x = i * kChunks * B::kRowBox;
-      float sum[Tiles][Parts][4] = {};
+      const bool second = is_second(s);
+      const float* const squares = second ? a.also.squares : a.squares;
+      const bool norms = kMayNorm && p == 0 && squares != nullptr && lane < rows;
+      SliceSixteens sixteens;
+      if (norms) {
+        const std::int32_t in = second ? a.also.in : a.in;
+        sixteens.load(squares + std::int64_t{lane} * (in / kSixteen),
+                      second ? s - a.first_slices : s, in);
+      }
+      float sum[Tiles][4] = {};
       wait_barrier(m.full + i, 0);
       if (chunks == kChunks) {
 #pragma unroll
@@ -319,13 +285,10 @@ __global__ void __launch_bounds__(32 * kMostWarps)
           multiply_boxes(sum, at, w + c * B::kBox, x + c * B::kRowBox);
         }
       }
-      put_sums(sum, m.part + s * own_rows * B::kPartPitch + lane / 4, split);
+      put_sums<B::kPartPitch>(sum, m.part + s * own_rows * B::kPartPitch + p * 16 + lane / 4,
+                              split);
+      if (norms) m.squares[s * kRows + lane] = sixteens.sum();
     }
-  } else if ((kAlso ? a.also.norm : normed) && lane < kRows) {
-    float all = 0;
-#pragma unroll 4
-    for (int i = kAlso ? a.first_slices : 0; i < a.slices; ++i) all += m.squares[i * kRows + lane];
-    (kAlso ? m.also_by : m.by)[lane] = inverse_root(all, kAlso ? a.also.in : a.in, a.epsilon);
   }
   const int width = gated ? kOutputs / 2 : kOutputs;
   const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
@@ -344,7 +307,8 @@ __global__ void __launch_bounds__(32 * kMostWarps)
     const int o = (i - own_row * (width / 2)) * 2;
     const int r = own_row * split + rank;
     const std::int32_t column = column0 + o;
-    if (r >= rows || column >= columns) continue;
+    const bool there = r < rows && column < columns;
+    if (!there && !leaves) continue;  // those who leave something do so side by side
     const int first = gated ? o / 8 * 16 + o % 8 : o;  // gates and values lie in groups of eight
     const float* const part = m.part + own_row * B::kPartPitch + first;
     const int apart = own_rows * B::kPartPitch;
@@ -365,21 +329,33 @@ __global__ void __launch_bounds__(32 * kMostWarps)
         also[0] += part[s * apart], also[1] += part[s * apart + 1];
       }
     }
-    const float by = m.by[r];
+    const auto root = [&](int from, int to, std::int32_t in) {
+      float all = 0;
+#pragma unroll 4
+      for (int s = from; s < to; ++s) all += m.squares[s * kRows + r];
+      return inverse_root(all, in, a.epsilon);
+    };
+    const bool normed = kMayNorm && a.squares != nullptr;
+    const float by = normed ? root(0, kAlso ? a.first_slices : a.slices, a.in) : m.by[r];
+    const float also_by = !kAlso                      ? 0.0F
+                          : a.also.squares == nullptr ? m.also_by[r]
+                                                      : root(a.first_slices, a.slices, a.also.in);
     const std::int64_t to = std::int64_t{r} * columns + column;
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
       v[n] = __fmaf_rn(v[n], by, m.bias[first + n]);
       if (kAlso) {
-        v[n] = add_residual(v[n], __fmaf_rn(also[n], m.also_by[r], m.also_bias[first + n]));
+        v[n] = add_residual(v[n], __fmaf_rn(also[n], also_by, m.also_bias[first + n]));
       }
       if (gated || smooth) v[n] = silu(v[n]);
       if (gated) v[n] *= __fmaf_rn(u[n], by, m.bias[first + 8 + n]);
       if (residual && column + n < columns) {
         const float* const y = static_cast<const float*>(a.y);
-        v[n] = add_residual(adds ? m.before[r * kOutputs + o + n] : y[to + n], v[n]);
+        v[n] = add_residual(adds || !there ? m.before[r * kOutputs + o + n] : y[to + n], v[n]);
       }
     }
+    if (leaves) leave_pair(a.ahead, to, v, there);
+    if (!there) continue;
     const bool both = columns % 2 == 0;
     if (gated || narrow) {
       auto* const y = static_cast<__nv_bfloat16*>(a.y) + to;
@@ -403,20 +379,26 @@ __global__ void __launch_bounds__(32 * kMostWarps)
 
 Use use_of(const ProductArgs& a) {
   if (a.also.w != nullptr) return Use::also;
-  if (!a.norm && a.epilogue == Epilogue::residual) return Use::residual;
-  if (a.norm && a.epilogue == Epilogue::gated) return Use::gated_normed;
-  const bool plain = a.epilogue == Epilogue::store && !a.silu && !a.rounded;
-  return a.norm && plain ? Use::store_normed : Use::any;
+  if (a.silu || a.rounded) return Use::any;
+  switch (a.epilogue) {
+    case Epilogue::store:
+      return Use::store;
+    case Epilogue::gated:
+      return Use::gated;
+    case Epilogue::residual:
+      return a.squares == nullptr ? Use::residual : Use::any;
+  }
+  return Use::any;
 }
 
 /// Calls run(integral constant of what the product does).
 template <typename Run>
 void with_use(Use use, const Run& run) {
   switch (use) {
-    case Use::store_normed:
-      return run(std::integral_constant<Use, Use::store_normed>{});
-    case Use::gated_normed:
-      return run(std::integral_constant<Use, Use::gated_normed>{});
+    case Use::store:
+      return run(std::integral_constant<Use, Use::store>{});
+    case Use::gated:
+      return run(std::integral_constant<Use, Use::gated>{});
     case Use::residual:
       return run(std::integral_constant<Use, Use::residual>{});
     case Use::any:
@@ -435,28 +417,21 @@ bool run(Held a, const ProductArgs& args, const Stream& s) {
   const bool few = 2 * blocks <= static_cast<unsigned>(s.processors);
   if (use == Use::residual && few && a.slices >= kSlicesToSplit) a.split = 2;
   a.own = (a.slices + a.split - 1) / a.split;
-  const int brought = a.norm || a.also.norm ? Tiles : 1;  // by warps, of a slice
-  const int tasks = std::max(a.own * brought, kLeastWorkers);
+  const int tasks = std::max(a.own * std::max(Parts, Tiles), kLeastWorkers);
   const int rounds = (tasks + kMostWorkers - 1) / kMostWorkers;
   a.workers = (tasks + rounds - 1) / rounds;
   const std::int64_t bytes = HeldMemory<Parts, Tiles>::bytes(a);
   if (bytes > s.shared_bytes) return false;
   const CUtensorMap w = boxes_of(args.w, true, a.stored, a.pitch, B::kOutputs);
-  const auto rows_of = [&](const void* x, std::int32_t in) {
-    return boxes_of(x, true, args.rows.count, padded_bf16(in), B::kRows);
-  };
-  const bool also = use == Use::also;
-  const CUtensorMap x = a.norm ? w : rows_of(args.x, a.in);
   const CUtensorMap also_w =
-      also ? boxes_of(args.also.w, true, a.stored, args.also.pitch, B::kOutputs) : w;
-  const CUtensorMap also_x = also && !args.also.norm ? rows_of(args.also.x, args.also.in) : w;
+      use == Use::also ? boxes_of(args.also.w, true, a.stored, args.also.pitch, B::kOutputs) : w;
   with_use(use, [&](auto of) {
     constexpr auto kernel = held_bf16<Parts, Tiles, of()>;
     allow_shared_memory<kernel>(static_cast<std::size_t>(bytes));
     launch_clusters(kernel, static_cast<unsigned>(a.split),
                     dim3(blocks * static_cast<unsigned>(a.split)),
                     dim3(32 * static_cast<unsigned>(a.workers + 1)),
-                    static_cast<std::size_t>(bytes), s, w, x, also_w, also_x, a);
+                    static_cast<std::size_t>(bytes), s, w, also_w, a);
   });
   return true;
 }

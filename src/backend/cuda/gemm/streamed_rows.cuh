@@ -9,7 +9,6 @@
 
 #include "backend/cuda/gemm/copy_engine.cuh"
 #include "backend/cuda/gemm/some_rows.cuh"
-#include "backend/cuda/ops2/row_squares.cuh"
 
 namespace toto::cuda {
 namespace streamed {
@@ -21,28 +20,28 @@ inline constexpr int kChunks = kSliceBf16 / kChunk;
 inline constexpr int kUnitBytes = kUnitOutputs * kChunk * 2;  // of a box, for sixteen outputs
 inline constexpr int kAlignment = 1024;
 
-inline constexpr int kNormingWarps = 16;  // of 64 registers: half of a processor's
-inline constexpr int kMostGroups = 3;     // so that at least three warps bring rows
-inline constexpr int kNormedStages = 4;   // of rows
-inline constexpr int kTaskRows = 4;       // that a warp brings at a time
-inline constexpr int kTaskLoads = kTaskRows * kSliceLanes / 32;
-
-inline constexpr int kSharingWarps =
-    kGroupWarps + 2;                     // one warpgroup, and a warp each for weights, rows
-inline constexpr int kNarrowStages = 3;  // of rows
-inline constexpr int kMostKept = 8;      // slices of a block that may share them
+inline constexpr int kMostGroups = 3;  // that multiply
+inline constexpr int kRowStages = 4;
+inline constexpr int kSharingRowStages = 3;
+inline constexpr int kMostKept = 8;  // slices of a block that may share them
 
 /// What a product does: it is known when the kernel is compiled, for code that runs once in a
 /// kernel is waited for.
-enum class Use : std::uint8_t { store_normed, gated_normed, silu_normed, residual };
+enum class Use : std::uint8_t { store, gated, silu, residual };
+
+/// Warps that do not multiply: one asks for weights, one for rows, one finds what sums are
+/// multiplied with. Of products that share slices the second does so too, for it is nothing there.
+constexpr int warps_beside(Use use) { return use == Use::residual ? 2 : 3; }
+constexpr int most_warps(Use use) {
+  return kGroupWarps * (use == Use::residual ? 1 : kMostGroups) + warps_beside(use);
+}
 
 struct Streamed : RowsProduct {
   int slices;
-  int split = 1;       // blocks of a cluster, which share the slices
-  int parts = 1;       // sixteens of outputs of a block
-  int groups = 1;      // warpgroups that multiply
-  int stages = 1;      // of a slice of the block's weights
-  int row_stages = 1;  // of a slice of the rows
+  int split = 1;   // blocks of a cluster, which share the slices
+  int parts = 1;   // sixteens of outputs of a block
+  int groups = 1;  // warpgroups that multiply
+  int stages = 1;  // of a slice of the block's weights
 };
 
 /// Shared memory of a block. Boxes have rows of 128 bytes, swizzled. A warpgroup whose outputs are
@@ -53,15 +52,17 @@ struct StreamedMemory {
   static constexpr int kRows = Tiles * kRowsOfTile;
   static constexpr int kRowBox = kRows * kChunk * 2;  // bytes
   static constexpr int kRowSlice = kChunks * kRowBox;
+  // Known when the kernel is compiled: a ring of stages that is not takes 5 % longer.
+  static constexpr int kStagesOfRows = kShares ? kSharingRowStages : kRowStages;
   std::byte* ws;          // [stages][kChunks] boxes of parts * kUnitOutputs rows
-  std::byte* xs;          // [row_stages][kChunks] boxes of kRows rows
+  std::byte* xs;          // [kStagesOfRows][kChunks] boxes of kRows rows
   float4* before;         // [parts][Tiles][32] sums of the slices before those of this block
   float* squares;         // [slices][kRows]
   float* by;              // [kRows] what the sums of a row are multiplied with
   std::uint64_t* full;    // [stages] weights are there
   std::uint64_t* empty;   // [stages] and have been multiplied
-  std::uint64_t* there;   // [row_stages] rows are there
-  std::uint64_t* used;    // [row_stages] and have been multiplied
+  std::uint64_t* there;   // [kStagesOfRows] rows are there
+  std::uint64_t* used;    // [kStagesOfRows] and have been multiplied
   std::uint64_t* handed;  // `before` is there
   std::uint64_t* scaled;  // `by` is there
 
@@ -69,20 +70,20 @@ struct StreamedMemory {
     ws = static_cast<std::byte*>(shared);
     ws += (kAlignment - shared_address(ws) % kAlignment) % kAlignment;
     xs = ws + a.stages * kChunks * a.parts * kUnitBytes;
-    before = reinterpret_cast<float4*>(xs + a.row_stages * kRowSlice);
+    before = reinterpret_cast<float4*>(xs + kStagesOfRows * kRowSlice);
     squares = reinterpret_cast<float*>(before + (kShares ? a.parts * Tiles * 32 : 0));
     by = squares + (kShares ? 0 : a.slices * kRows);
     full = reinterpret_cast<std::uint64_t*>(by + kRows);
     empty = full + a.stages;
     there = empty + a.stages;
-    used = there + a.row_stages;
-    handed = used + a.row_stages;
+    used = there + kStagesOfRows;
+    handed = used + kStagesOfRows;
     scaled = handed + 1;
   }
   static std::int64_t bytes(const Streamed& a) {
     const std::int64_t sums = kShares ? a.parts * Tiles * 512 : a.slices * kRows * 4;
     return kAlignment + std::int64_t{a.stages} * (kChunks * a.parts * kUnitBytes + 16) +
-           std::int64_t{a.row_stages} * (kRowSlice + 16) + sums + kRows * 4 + 16;
+           std::int64_t{kStagesOfRows} * (kRowSlice + 16) + sums + kRows * 4 + 16;
   }
 };
 
@@ -123,102 +124,86 @@ __device__ inline void bring_boxes(std::byte* to, const CUtensorMap& map, int bo
   }
 }
 
-/// kTaskRows float32 rows of a slice, of which a lane has parts of every second.
-struct TaskRows {
-  float4 v[kTaskLoads][kSliceFours];
-
-  /// `x`: the lane's place in the first one; `rows` are there, and `left` columns.
-  __device__ void load(const float* x, std::int32_t width, std::int32_t rows, std::int32_t left) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-    for (int i = 0; i < kTaskLoads; ++i) {
-      load_slice(v[i], x + i * 2 * width, i * 2 + lane / kSliceLanes < rows, left);
-    }
-  }
-  /// To the boxes of the slice, from row `first` on; and the sums of their squares.
-  template <int RowBox>
-  __device__ void store(std::byte* to, float* squares, int first) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int own = lane % kSliceLanes;
-#pragma unroll
-    for (int i = 0; i < kTaskLoads; ++i) {
-      const int r = first + i * 2 + lane / kSliceLanes;
-      const float sum = slice_squares(v[i]);
-      if (own == 0) squares[r] = sum;
-#pragma unroll
-      for (int j = 0; j < kSliceFours; ++j) {
-        const int at = j * RowBox + r * 128 + ((own / 2) ^ (r % 8)) * 16 + own % 2 * 8;
-        *reinterpret_cast<uint2*>(to + at) = four_bf16(v[i][j]);
-      }
-    }
-  }
-};
-
-/// Warp `warp` of `warps` that bring the rows of all slices; then the first finds the inverse
-/// roots.
+/// By one warp: rows of all slices. The copy engine brings them, but for eight rows, of which a
+/// warp brings as much as is asked for (RowPieces).
 template <int Tiles, Use U>
-__device__ inline void bring_normed(const Streamed& a, const StreamedMemory<Tiles, U>& m, int warp,
-                                    int warps, std::int32_t rows) {
+__device__ inline void bring_rows(const Streamed& a, const StreamedMemory<Tiles, U>& m,
+                                  const CUtensorMap& map, const RowPieces& pieces, const Own& own,
+                                  std::int32_t rows) {
   using M = StreamedMemory<Tiles, U>;
-  constexpr int kTasks = M::kRows / kTaskRows;  // of a slice
+  constexpr int kStages = M::kStagesOfRows;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int tasks = a.slices * kTasks;
-  // Not more warps than tasks of all stages: so each of them sees every phase of the barriers.
-  warps = min(warps, a.row_stages * kTasks);
-  if (warp >= warps) return;
-  const int own = lane % kSliceLanes * 4;
-  const float* const x0 = static_cast<const float*>(a.x) + lane / kSliceLanes * a.in + own;
-  const auto load = [&](TaskRows& to, int task) {
-    const int slice = task / kTasks;
-    const int row = (task - slice * kTasks) * kTaskRows;
-    const std::int32_t k = slice * kSliceBf16;
-    to.load(x0 + row * a.in + k, a.in, rows - row, a.in - k - own);
-  };
-  TaskRows next;
-  if (warp < tasks) load(next, warp);
+  Cursor<kStages> at{0, 1};
+  if constexpr (Tiles > 1) {
+    if (lane > 0) return;
 #pragma unroll 1
-  for (int task = warp; task < tasks; task += warps) {
-    const TaskRows now = next;
-    if (task + warps < tasks) load(next, task + warps);
-    const int slice = task / kTasks;
-    const int turn = slice / a.row_stages;
-    const int stage = slice - turn * a.row_stages;
-    if (turn > 0) wait_barrier(m.used + stage, (turn + 1) & 1);
-    now.template store<M::kRowBox>(m.xs + stage * M::kRowSlice, m.squares + slice * M::kRows,
-                                   (task - slice * kTasks) * kTaskRows);
-    publish_tile();
-    __syncwarp();
-    if (lane == 0) arrive(m.there + stage);
-  }
-  asm volatile("bar.sync 1, %0;" ::"r"(warps * 32) : "memory");
-  if (warp > 0) return;
-  if (lane < M::kRows) {
-    float all = 0;
-#pragma unroll 4
-    for (int i = 0; i < a.slices; ++i) all += m.squares[i * M::kRows + lane];
-    m.by[lane] = inverse_root(all, a.in, a.epsilon);
-  }
-  __syncwarp();
-  if (lane == 0) arrive(m.scaled);
-}
-
-/// By one warp: rows in bfloat16, and what their sums are multiplied with.
-template <int Tiles, Use U>
-__device__ inline void bring_narrow(const Streamed& a, const StreamedMemory<Tiles, U>& m,
-                                    const CUtensorMap& map, const Own& own, std::int32_t rows) {
-  using M = StreamedMemory<Tiles, U>;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (lane == 0) {
-    RingPlace at{0, 1};
-#pragma unroll 1
-    for (int slice = 0; slice < own.slices; ++slice, at.advance(a.row_stages)) {
+    for (int slice = 0; slice < own.slices; ++slice, at.advance()) {
       wait_barrier(m.used + at.stage, at.parity);
       bring_boxes(m.xs + at.stage * M::kRowSlice, map, M::kRowBox, slice, 0, own,
                   m.there + at.stage);
     }
+  } else {
+    constexpr int kOnTheWay = kStages - 1;  // where a stage is used again, what was there has come
+    const std::int32_t width = padded_bf16(a.in);
+    const auto* x = static_cast<const __nv_bfloat16*>(a.x) + own.first_k;
+    std::int32_t columns = width - own.first_k;
+    Cursor<kStages> come;
+#pragma unroll 1
+    for (int slice = 0; slice < own.slices + kOnTheWay; ++slice) {
+      if (slice < own.slices) {
+        wait_barrier(m.used + at.stage, at.parity);
+        pieces.copy(shared_address(m.xs) + at.stage * M::kRowSlice, x, width, rows, columns);
+        x += kSliceBf16;
+        columns -= kSliceBf16;
+        at.advance();
+      }
+      commit_copies();
+      if (slice < kOnTheWay) continue;
+      wait_copies<kOnTheWay>();
+      publish_tile();
+      __syncwarp();
+      if (lane == 0) arrive(m.there + come.stage);
+      come.advance();
+    }
   }
-  __syncwarp();
-  if (lane < M::kRows) m.by[lane] = a.scale != nullptr && lane < rows ? a.scale[lane] : 1;
+}
+
+/// By one warp: what the sums of rows are multiplied with, a lane for each.
+template <int Tiles, Use U>
+__device__ inline void find_scales(const Streamed& a, const StreamedMemory<Tiles, U>& m,
+                                   std::int32_t rows) {
+  using M = StreamedMemory<Tiles, U>;
+  constexpr int kAtOnce = 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (M::kShares || a.squares == nullptr) {
+    if (lane < M::kRows) m.by[lane] = a.scale != nullptr && lane < rows ? a.scale[lane] : 1;
+  } else {
+    // Lanes share the slices of all rows: those of one row come at once.
+    const int tasks = a.slices * M::kRows;
+#pragma unroll 1
+    for (int first = lane; first < tasks; first += 32 * kAtOnce) {
+      SliceSixteens sixteens[kAtOnce] = {};
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int task = first + i * 32;
+        const int slice = task / M::kRows;
+        const int row = task - slice * M::kRows;
+        if (task >= tasks || row >= rows) continue;
+        sixteens[i].load(a.squares + std::int64_t{row} * (a.in / kSixteen), slice, a.in);
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (first + i * 32 < tasks) m.squares[first + i * 32] = sixteens[i].sum();
+      }
+    }
+    __syncwarp();
+    if (lane < M::kRows) {
+      float all = 0;
+#pragma unroll 4
+      for (int i = 0; i < a.slices; ++i) all += m.squares[i * M::kRows + lane];
+      m.by[lane] = inverse_root(all, a.in, a.epsilon);
+    }
+  }
   __syncwarp();
   if (lane == 0) arrive(m.scaled);
 }

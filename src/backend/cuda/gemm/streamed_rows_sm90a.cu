@@ -3,21 +3,19 @@
 // Warpgroups multiply: weights are the first operand, 64 outputs a step, and rows the second, so
 // that a step takes about as long for 32 rows as for eight. Weights and rows come through rings of
 // stages of a slice of k each. The copy engine brings weights, and asks before the block knows that
-// its inputs are there. Blocks take half of a processor, so those of the next kernel ask for theirs
-// while this one multiplies. The next kernel may begin before this one waits: where blocks of this
-// one end, blocks of later kernels ask for their weights at once.
+// its inputs are there. It brings rows too, but for up to eight, which a warp brings. Blocks take
+// half of a processor, so those of the next kernel ask for their weights while this one multiplies.
+// The next kernel may begin before this one waits: where blocks of this one end, blocks of later
+// kernels ask at once.
 //
-// Rows that are to be normed are float32 (row_squares.cuh). Warps that do not multiply bring them
-// (streamed_rows.cuh).
-// Products that add to the residual stream have rows in bfloat16, which the copy engine brings too.
-// They have few outputs and may have many slices, so blocks of a cluster share the slices: each
-// keeps the sums of its slices, waits for the sum of those before them, adds its own in order and
-// hands the sum on. Every output is summed as product.h says.
+// Products that add to the residual stream have few outputs and may have many slices, so blocks of
+// a cluster share the slices: each keeps the sums of its slices, waits for the sum of those before
+// them, adds its own in order and hands the sum on. Every output is summed as product.h says.
 #include <algorithm>
 
 #include "backend/cuda/gemm/streamed_rows.cuh"
+#include "backend/cuda/gemm/tensor_map.h"
 #include "backend/cuda/gemm/wgmma.cuh"
-#include "backend/cuda/ops/group_tiles.cuh"
 
 namespace toto::cuda {
 namespace {
@@ -64,12 +62,21 @@ __device__ void hand_over(const float4* own, std::uint64_t* barrier, int rank, c
       : "memory");
 }
 
+/// Of a product behind which a norm follows, what that takes: a warp has sixteen columns.
+__device__ void leave_columns(const Ahead& to, std::int64_t at, float v, float u, bool there) {
+  const float sum = __fadd_rn(sum_across<4, 32>(square(v)), sum_across<4, 32>(square(u)));
+  if (!there) return;
+  to.rows[at] = __float2bfloat16_rn(v);
+  to.rows[at + 8] = __float2bfloat16_rn(u);
+  if (at % kSixteen == 0) to.squares[at / kSixteen] = sum;
+}
+
 /// The sums of a warp's outputs, from `first_out` on, on their way out.
 template <int Tiles, Use U>
 __device__ void finish_outputs(const Streamed& a, const float (&sum)[Tiles * 4],
                                const float (&residual)[Tiles * 4], const float (&bias)[2],
                                const float* by, std::int32_t first_out, std::int32_t rows) {
-  constexpr bool kGated = U == Use::gated_normed;
+  constexpr bool kGated = U == Use::gated;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int32_t columns = kGated ? padded_bf16(a.out / 2) : a.out;
   const std::int32_t column = (kGated ? first_out / 2 : first_out) + lane / 4;
@@ -90,7 +97,7 @@ __device__ void finish_outputs(const Streamed& a, const float (&sum)[Tiles * 4],
         if (there && column < columns) narrow[i * columns] = __float2bfloat16_rn(silu(v) * u);
         continue;
       }
-      if constexpr (U == Use::silu_normed) {
+      if constexpr (U == Use::silu) {
         if (there && column < columns) narrow[i * columns] = __float2bfloat16_rn(silu(v));
         if (there && column + 8 < columns) narrow[i * columns + 8] = __float2bfloat16_rn(silu(u));
         continue;
@@ -98,6 +105,10 @@ __device__ void finish_outputs(const Streamed& a, const float (&sum)[Tiles * 4],
       if constexpr (U == Use::residual) {
         v = add_residual(residual[t * 4 + i], v);
         u = add_residual(residual[t * 4 + 2 + i], u);
+        if (a.ahead.rows != nullptr) {
+          const std::int64_t row = t * kRowsOfTile + first_row + i;
+          leave_columns(a.ahead, row * columns + column, v, u, there && column < columns);
+        }
       }
       if (there && column < columns) wide[i * columns] = v;
       if (there && column + 8 < columns) wide[i * columns + 8] = u;
@@ -107,10 +118,8 @@ __device__ void finish_outputs(const Streamed& a, const float (&sum)[Tiles * 4],
   }
 }
 
-constexpr int warps_of(Use use) { return use == Use::residual ? kSharingWarps : kNormingWarps; }
-
 template <int Tiles, Use U>
-__global__ void __launch_bounds__(32 * warps_of(U), 2)
+__global__ void __launch_bounds__(32 * most_warps(U), 2)
     streamed_bf16(const __grid_constant__ CUtensorMap w_map,
                   const __grid_constant__ CUtensorMap x_map, const Streamed a) {
   using M = StreamedMemory<Tiles, U>;
@@ -129,8 +138,8 @@ __global__ void __launch_bounds__(32 * warps_of(U), 2)
       make_barrier(m.full + i, 1);
       make_barrier(m.empty + i, multipliers);
     }
-    for (int i = 0; i < a.row_stages; ++i) {
-      make_barrier(m.there + i, kShares ? 1 : M::kRows / kTaskRows);
+    for (int i = 0; i < M::kStagesOfRows; ++i) {
+      make_barrier(m.there + i, 1);
       make_barrier(m.used + i, multipliers);
     }
     make_barrier(m.scaled, 1);
@@ -173,15 +182,15 @@ __global__ void __launch_bounds__(32 * warps_of(U), 2)
     if (lane_out < a.stored) bias[0] = a.bias[lane_out];
     if (lane_out + 8 < a.stored) bias[1] = a.bias[lane_out + 8];
   }
-  const std::int32_t rows = begin();
   if (warp > multipliers) {
-    if constexpr (kShares) {
-      bring_narrow(a, m, x_map, own, rows);
-    } else {
-      bring_normed(a, m, warp - multipliers - 1, kNormingWarps - multipliers - 1, rows);
-    }
+    const bool brings = warp == multipliers + 1;
+    const RowPieces pieces(M::kRowBox);
+    const std::int32_t rows = begin();
+    if (kShares || !brings) find_scales(a, m, rows);
+    if (brings) bring_rows(a, m, x_map, pieces, own, rows);
     return;
   }
+  const std::int32_t rows = begin();
 
   float residual[kSums] = {};
   if (finishes && U == Use::residual) {
@@ -200,7 +209,8 @@ __global__ void __launch_bounds__(32 * warps_of(U), 2)
   float sum[kSums] = {};
   const std::uint64_t w0 = tile_descriptor(m.ws + warp / kGroupWarps * kGroupWarps * kUnitBytes);
   const std::uint64_t x0 = tile_descriptor(m.xs);
-  RingPlace weights, inputs;
+  RingPlace weights;
+  Cursor<M::kStagesOfRows> inputs;
 #pragma unroll 1
   for (int slice = 0; slice < own.slices; ++slice) {
     float of[kSums];
@@ -216,7 +226,7 @@ __global__ void __launch_bounds__(32 * warps_of(U), 2)
       arrive(m.used + inputs.stage);
     }
     weights.advance(a.stages);
-    inputs.advance(a.row_stages);
+    inputs.advance();
     if constexpr (kShares) {
 #pragma unroll
       for (int h = 0; h + 1 < kKept; ++h) {
@@ -259,16 +269,6 @@ __global__ void __launch_bounds__(32 * warps_of(U), 2)
   finish_outputs<Tiles, U>(a, sum, residual, bias, m.by, first_out, rows);
 }
 
-/// Weights [stored][pitch] as [pitch / kChunk][stored][kChunk], in boxes of a slice of `outputs`:
-/// the copy engine is asked once for all of a stage. Zero where k ends.
-CUtensorMap slices_of_weights(const void* w, std::int32_t stored, std::int32_t pitch, int outputs) {
-  const cuuint64_t sizes[] = {kChunk, static_cast<cuuint64_t>(stored),
-                              static_cast<cuuint64_t>(pitch / kChunk)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(pitch) * 2, kChunk * 2};
-  const cuuint32_t box[] = {kChunk, static_cast<cuuint32_t>(outputs), kChunks};
-  return tensor_map(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, w, 3, sizes, strides, box);
-}
-
 /// false where there are too many slices for a cluster, or too little memory.
 template <int Tiles, Use U>
 bool run(Streamed a, const ProductArgs& args, const Stream& s) {
@@ -286,40 +286,35 @@ bool run(Streamed a, const ProductArgs& args, const Stream& s) {
   const int most = U == Use::residual ? 1 : kMostGroups;
   a.parts = std::clamp((units + side_by_side - 1) / side_by_side, kGroupWarps, most * kGroupWarps);
   a.groups = (a.parts + kGroupWarps - 1) / kGroupWarps;
-  a.row_stages = std::min(own, U == Use::residual ? kNarrowStages : kNormedStages);
   const std::int64_t half = s.shared_bytes / 2 - 512;  // every block has a kilobyte of its own
   for (a.stages = own; a.stages > 1 && M::bytes(a) > half;) --a.stages;
   if (M::bytes(a) > s.shared_bytes) return false;
   // What a warpgroup reads behind its outputs is memory of the block.
   const int behind = (a.groups * kGroupWarps - a.parts) * kUnitBytes;
-  if (behind > a.row_stages * M::kRowSlice) return false;
+  if (behind > M::kStagesOfRows * M::kRowSlice) return false;
   const auto bytes = static_cast<std::size_t>(M::bytes(a));
-  const CUtensorMap w = slices_of_weights(args.w, a.stored, a.pitch, a.parts * kUnitOutputs);
-  const CUtensorMap x =
-      a.norm ? w : boxes_of(args.x, true, args.rows.count, padded_bf16(a.in), M::kRows);
+  const CUtensorMap w =
+      wide_boxes_of(args.w, true, a.stored, a.pitch, a.parts * kUnitOutputs, kSliceBf16);
+  const CUtensorMap x = boxes_of(args.x, true, args.rows.count, padded_bf16(a.in), M::kRows);
   const auto blocks = static_cast<unsigned>((units + a.parts - 1) / a.parts * a.split);
+  const auto warps = static_cast<unsigned>(a.groups * kGroupWarps + warps_beside(U));
   constexpr auto kernel = streamed_bf16<Tiles, U>;
   allow_shared_memory<kernel>(bytes);
-  launch_clusters(kernel, static_cast<unsigned>(a.split), dim3(blocks), dim3(32 * warps_of(U)),
-                  bytes, s, w, x, a);
+  launch_clusters(kernel, static_cast<unsigned>(a.split), dim3(blocks), dim3(32 * warps), bytes, s,
+                  w, x, a);
   return true;
 }
 
 template <int Tiles>
 bool with_use(const Streamed& a, const ProductArgs& args, const Stream& s) {
   if (a.rounded) return false;
-  if (!a.norm) {
-    if (a.silu || a.epilogue != Epilogue::residual) return false;
-    return run<Tiles, Use::residual>(a, args, s);
-  }
   switch (a.epilogue) {
     case Epilogue::store:
-      return a.silu ? run<Tiles, Use::silu_normed>(a, args, s)
-                    : run<Tiles, Use::store_normed>(a, args, s);
+      return a.silu ? run<Tiles, Use::silu>(a, args, s) : run<Tiles, Use::store>(a, args, s);
     case Epilogue::gated:
-      return run<Tiles, Use::gated_normed>(a, args, s);
+      return run<Tiles, Use::gated>(a, args, s);
     case Epilogue::residual:
-      return false;
+      return a.squares == nullptr && run<Tiles, Use::residual>(a, args, s);
   }
   return false;
 }

@@ -42,4 +42,31 @@ inline CUtensorMap tensor_map(CUtensorMapDataType type, const void* data, int ra
   return map;
 }
 
+/// [rows][width] in boxes of 128 bytes by `box_rows`; beyond the edges there are zeros.
+inline CUtensorMap boxes_of(const void* data, bool bf16, std::int64_t rows, std::int64_t width,
+                            int box_rows) {
+  const cuuint64_t bytes = bf16 ? 2 : 4;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(width) * bytes};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(128 / bytes),
+                            static_cast<cuuint32_t>(box_rows)};
+  return tensor_map(bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32, data,
+                    2, sizes, strides, box);
+}
+
+/// The same in boxes of `box_width` columns, of whole 128 bytes: [box_width in 128 bytes][box_rows]
+/// of those. The copy engine is asked once for all of them. The width is of whole 128 bytes too.
+inline CUtensorMap wide_boxes_of(const void* data, bool bf16, std::int64_t rows, std::int64_t width,
+                                 int box_rows, int box_width) {
+  const int bytes = bf16 ? 2 : 4;
+  const int columns = 128 / bytes;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows),
+                              static_cast<cuuint64_t>(width / columns)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(width * bytes), 128};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(columns), static_cast<cuuint32_t>(box_rows),
+                            static_cast<cuuint32_t>(box_width / columns)};
+  return tensor_map(bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32, data,
+                    3, sizes, strides, box);
+}
+
 }  // namespace toto::cuda

@@ -23,18 +23,6 @@ constexpr int kRegistersMultiplying = 232;
 constexpr int kTileAlignment = 1024;
 constexpr std::size_t kTileBytes = 212992;  // of all stages, at most
 
-/// [rows][width] in boxes of 128 bytes by `box_rows`; beyond the edges there are zeros.
-inline CUtensorMap boxes_of(const void* data, bool bf16, std::int64_t rows, std::int64_t width,
-                            int box_rows) {
-  const cuuint64_t bytes = bf16 ? 2 : 4;
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(width) * bytes};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(128 / bytes),
-                            static_cast<cuuint32_t>(box_rows)};
-  return tensor_map(bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32, data,
-                    2, sizes, strides, box);
-}
-
 inline unsigned group_tiles(std::int64_t outs, std::int64_t rows, int width) {
   return ceil_div(outs, width) * ceil_div(rows, kGroupRows);
 }

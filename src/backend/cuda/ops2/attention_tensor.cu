@@ -225,6 +225,7 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
 /// while the others prepare keys.
 __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attention a) {
   extern __shared__ float4 shared[];
+  if (a.early) let_next_begin();
   begin_lookups(a.known);
   const auto index = static_cast<std::int32_t>(blockIdx.x);
   if (index >= a.wanted->lanes) return end_lookups(a.known);
@@ -305,6 +306,7 @@ bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& 
                        const float* qkv, const KvCache& kv, bool keep, const View& out,
                        const Passed& passed, const Stream& s) {
   if (shape.qk != kWidth || shape.v != kWidth) return false;
+  const bool known = s.calls_known();
   const Attention a{all.live,
                     wanted.live,
                     DeviceArrays(arrays),
@@ -316,7 +318,8 @@ bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& 
                     typed<float>(kv.keys),
                     typed<float>(kv.values),
                     keep,
-                    s.calls_known(),
+                    known,
+                    known && lets_next_begin_early(all.all_rows(), shape.attended()),
                     typed<__nv_bfloat16>(out),
                     passed};
   const dim3 block(32 * kWarps);

@@ -35,6 +35,7 @@ struct Attention {
   float* values;
   bool keep;
   bool known;  // Stream::calls_known
+  bool early;  // lets_next_begin_early(), and calls are known
   __nv_bfloat16* out;
   Passed passed;
 };

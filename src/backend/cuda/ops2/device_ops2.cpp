@@ -4,6 +4,7 @@
 
 #include "backend/cuda/ops2/ops2.h"
 #include "backend/cuda/runtime/device_backend.h"
+#include "backend/cuda/runtime/typed.h"
 #include "backend/expected_views2.h"
 #include "backend/operation.h"
 
@@ -11,7 +12,17 @@ namespace toto::cuda {
 namespace {
 
 /// A product as what is added to another.
-Summand summand(const ProductArgs& p) { return {p.w, p.bias, p.x, p.in, p.pitch, p.norm, p.scale}; }
+Summand summand(const ProductArgs& p) {
+  return {p.w, p.bias, p.x, p.in, p.pitch, p.scale, p.squares};
+}
+
+/// What a product leaves for a norm lies where raw_rows() puts rows, with the sums behind them.
+Ahead ahead_in(const View& room, Rows rows, std::int32_t width) {
+  const View narrow = room.as(ElementType::bf16, rows, width);
+  auto* const squares =
+      reinterpret_cast<float*>(static_cast<std::byte*>(room.data) + narrow.bytes());
+  return {typed<__nv_bfloat16>(narrow), squares};
+}
 
 }  // namespace
 
@@ -101,8 +112,12 @@ void DeviceOps2::linear_silu(const Matrix& w, const ConstView& x, const View& y)
   silu2(floats(y), x.rows, w.out, stream_);
 }
 
+bool DeviceOps2::norms_ahead(Rows rows, std::int32_t width) const {
+  return types_.narrow && rows.count <= kSomeRows && width % 64 == 0;
+}
+
 bool DeviceOps2::linear_sum(const Matrix& w, const ConstView& x, const Matrix& v,
-                            const ConstView& z, const View& y) const {
+                            const ConstView& z, const View& y, const NormRoom& next) const {
   const ElementType type = backend_.operand_type(w);
   if (type != ElementType::bf16 || backend_.operand_type(v) != type) return false;
   if (x.rows.count > kSomeRows) return false;
@@ -112,7 +127,33 @@ bool DeviceOps2::linear_sum(const Matrix& w, const ConstView& x, const Matrix& v
   ProductArgs args = product_of(w, x, y, Epilogue::store);
   const ProductArgs other = product_of(v, z, y, Epilogue::residual);
   args.also = summand(other);
+  if (next.ahead) args.ahead = ahead_in(next.room, x.rows, w.out);
   return some_rows_bf16(args, stream_);
+}
+
+void DeviceOps2::linear_ahead(const Matrix& w, const ConstView& x, const View& y,
+                              const View& room) const {
+  const OperationSpan span(Operation::linear);
+  expected::linear(backend_, w, x, y, Epilogue::residual);
+  expect("linear_ahead: room", room, types_.element, x.rows.count, w.out);
+  ProductArgs args = product_of(w, x, y, Epilogue::residual);
+  args.ahead = ahead_in(room, x.rows, w.out);
+  product_bf16(args, stream_);
+}
+
+void DeviceOps2::take_normed(ProductArgs& args, const ConstView& x, double epsilon,
+                             const NormRoom& room) const {
+  const Ahead there = ahead_in(room.room, x.rows, x.width);
+  args.x = there.rows;
+  args.epsilon = static_cast<float>(epsilon);
+  if (room.ahead) {
+    args.squares = there.squares;
+    return;
+  }
+  // Without squares: the inverse roots themselves.
+  raw_rows2(floats(x), room.room.as(ElementType::bf16, x.rows, x.width), there.squares, x.rows,
+            epsilon, stream_);
+  args.scale = there.squares;
 }
 
 void DeviceOps2::rms_norm(const ConstView& x, const View& y, double epsilon) const {
@@ -121,7 +162,7 @@ void DeviceOps2::rms_norm(const ConstView& x, const View& y, double epsilon) con
   rms_norm2(floats(x), y, x.rows, epsilon, stream_);
 }
 
-bool DeviceOps2::norm_residual_mlp(const ConstView& x, double epsilon, const View& scratch,
+bool DeviceOps2::norm_residual_mlp(const ConstView& x, double epsilon, const NormRoom& room,
                                    const Matrix& first, const Matrix& second, const Matrix& skip,
                                    const View& inner, const View& y) const {
   const ElementType type = backend_.operand_type(first);
@@ -129,25 +170,16 @@ bool DeviceOps2::norm_residual_mlp(const ConstView& x, double epsilon, const Vie
   if (backend_.operand_type(second) != type || backend_.operand_type(skip) != type) return false;
   const OperationSpan span(Operation::norm_linear);
   expect("norm_residual_mlp: x", x, types_.element, 0, first.in);
-  expect("norm_residual_mlp: scratch", scratch, types_.element, x.rows.count, first.in);
+  expect("norm_residual_mlp: room", room.room, types_.element, x.rows.count, first.in);
   expect("norm_residual_mlp: inner", inner, type, x.rows.count, first.out);
   expected::linear(backend_, second, inner, y, Epilogue::store);
   ProductArgs in = product_of(first, x, inner, Epilogue::store);
   ProductArgs out = product_of(second, inner, y, Epilogue::store);
   ProductArgs past = product_of(skip, x, y, Epilogue::residual);
   in.silu = true;
-  in.epsilon = out.epsilon = static_cast<float>(epsilon);
-  // Norms within products keep the thread blocks of a cluster from sharing slices.
-  in.norm = past.norm = true;
-  out.also = summand(past);
-  if (x.rows.count <= kSomeRows && (x.rows.count <= kFewRows || has_slices_at_once(out)) &&
-      some_rows_bf16(in, stream_) && some_rows_bf16(out, stream_)) {
-    return true;
-  }
-  const RawRows rows = raw_rows(x, epsilon, scratch);
-  in.norm = past.norm = false;
-  in.x = past.x = rows.rows;
-  in.scale = past.scale = rows.inverse;
+  take_normed(in, x, epsilon, room);
+  past.x = in.x, past.scale = in.scale, past.squares = in.squares;
+  past.epsilon = out.epsilon = in.epsilon;
   product_bf16(in, stream_);
   out.also = summand(past);
   if (some_rows_bf16(out, stream_)) return true;
@@ -157,51 +189,41 @@ bool DeviceOps2::norm_residual_mlp(const ConstView& x, double epsilon, const Vie
   return true;
 }
 
-/// Rows as they are in half of the scratch memory, the inverse roots behind them.
-DeviceOps2::RawRows DeviceOps2::raw_rows(const ConstView& x, double epsilon,
-                                         const View& scratch) const {
-  const View rows = scratch.as(ElementType::bf16, x.rows, x.width);
-  float* const inverse = floats(scratch) + rows.bytes() / static_cast<std::int64_t>(sizeof(float));
-  raw_rows2(floats(x), rows, inverse, x.rows, epsilon, stream_);
-  return {rows.data, inverse};
-}
-
-bool DeviceOps2::norm_linear(const ConstView& x, double epsilon, const View& scratch,
+bool DeviceOps2::norm_linear(const ConstView& x, double epsilon, const NormRoom& room,
                              const Matrix& w, const View& y, Epilogue epilogue) const {
   const ElementType type = backend_.operand_type(w);
-  const bool narrow = type == ElementType::bf16;
   if (w.in % 4 != 0 || w.in < 8) return false;
   const OperationSpan span(Operation::norm_linear);
   const bool gated = epilogue == Epilogue::gated;
   expect("norm_linear: x", x, types_.element, 0, w.in);
-  expect("norm_linear: scratch", scratch, types_.element, x.rows.count, w.in);
+  expect("norm_linear: room", room.room, types_.element, x.rows.count, w.in);
   expect("norm_linear: y", y, gated ? type : types_.element, x.rows.count,
          gated ? w.out / 2 : w.out);
   ProductArgs args = product_of(w, x, y, epilogue);
-  args.norm = true;
-  args.epsilon = static_cast<float>(epsilon);
-  if (narrow ? some_rows_bf16(args, stream_) : few_rows_f32(args, stream_)) return true;
-  args.norm = false;
-  if (!narrow) {
-    float* const inverse = floats(scratch);
-    row_roots2(floats(x), inverse, x.rows, w.in, epsilon, stream_);
-    args.scale = inverse;
-    product_f32(args, stream_);
+  if (type == ElementType::bf16) {
+    take_normed(args, x, epsilon, room);
+    product_bf16(args, stream_);
     return true;
   }
-  const RawRows rows = raw_rows(x, epsilon, scratch);
-  args.x = rows.rows;
-  args.scale = rows.inverse;
-  product_bf16(args, stream_);
+  args.norm = true;
+  args.epsilon = static_cast<float>(epsilon);
+  if (few_rows_f32(args, stream_)) return true;
+  args.norm = false;
+  float* const inverse = floats(room.room);
+  row_roots2(floats(x), inverse, x.rows, w.in, epsilon, stream_);
+  args.scale = inverse;
+  product_f32(args, stream_);
   return true;
 }
 
-bool DeviceOps2::norm_values(const ConstView& x, double epsilon, const Matrix& w,
-                             const HeadShape& shape, const View& out) const {
+bool DeviceOps2::norm_values(const ConstView& x, double epsilon, const NormRoom& room,
+                             const Matrix& w, const HeadShape& shape, const View& out) const {
   const std::int32_t width = shape.attended();
   if (shape.heads != shape.groups || w.in % 4 != 0 || w.in < 8 || width % 8 != 0) return false;
-  const OperationSpan span(Operation::norm_linear);
   const ElementType type = backend_.operand_type(w);
+  const bool narrow = type == ElementType::bf16;
+  if (narrow && x.rows.count > kSomeRows) return false;
+  const OperationSpan span(Operation::norm_linear);
   expect("norm_values: x", x, types_.element, 0, w.in);
   expect("norm_values: out", out, type, x.rows.count, width);
   ProductArgs args = product_of(w, x, out, Epilogue::store);
@@ -209,13 +231,15 @@ bool DeviceOps2::norm_values(const ConstView& x, double epsilon, const Matrix& w
   const std::int64_t cells = std::int64_t{before} * args.pitch;
   args.out = args.stored = width;
   if (args.bias != nullptr) args.bias += before;
-  args.norm = true;
-  args.epsilon = static_cast<float>(epsilon);
-  if (type == ElementType::bf16) {
+  if (narrow) {
+    expect("norm_values: room", room.room, types_.element, x.rows.count, w.in);
+    take_normed(args, x, epsilon, room);
     args.w = static_cast<const __nv_bfloat16*>(args.w) + cells;
     args.rounded = true;
     return some_rows_bf16(args, stream_);
   }
+  args.norm = true;
+  args.epsilon = static_cast<float>(epsilon);
   args.w = static_cast<const float*>(args.w) + cells;
   return few_rows_f32(args, stream_);
 }

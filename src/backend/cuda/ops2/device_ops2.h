@@ -3,7 +3,7 @@
 // bfloat16 weights take: that is bfloat16, in rows of padded_bf16().
 #pragma once
 
-#include "backend/cuda/gemm/stream.cuh"
+#include "backend/cuda/gemm/product.h"
 #include "backend/expected_views2.h"
 #include "backend/ops2.h"
 
@@ -38,17 +38,22 @@ class DeviceOps2 final : public Ops2 {
                   const KnotOutputs& to) const override;
 
   void linear_silu(const Matrix& w, const ConstView& x, const View& y) const override;
+  [[nodiscard]] bool norms_ahead(Rows rows, std::int32_t width) const override;
   [[nodiscard]] bool linear_sum(const Matrix& w, const ConstView& x, const Matrix& v,
-                                const ConstView& z, const View& y) const override;
+                                const ConstView& z, const View& y,
+                                const NormRoom& next) const override;
+  void linear_ahead(const Matrix& w, const ConstView& x, const View& y,
+                    const View& room) const override;
   void rms_norm(const ConstView& x, const View& y, double epsilon) const override;
-  [[nodiscard]] bool norm_residual_mlp(const ConstView& x, double epsilon, const View& scratch,
+  [[nodiscard]] bool norm_residual_mlp(const ConstView& x, double epsilon, const NormRoom& room,
                                        const Matrix& first, const Matrix& second,
                                        const Matrix& skip, const View& inner,
                                        const View& y) const override;
-  [[nodiscard]] bool norm_linear(const ConstView& x, double epsilon, const View& scratch,
+  [[nodiscard]] bool norm_linear(const ConstView& x, double epsilon, const NormRoom& room,
                                  const Matrix& w, const View& y, Epilogue epilogue) const override;
-  [[nodiscard]] bool norm_values(const ConstView& x, double epsilon, const Matrix& w,
-                                 const HeadShape& shape, const View& out) const override;
+  [[nodiscard]] bool norm_values(const ConstView& x, double epsilon, const NormRoom& room,
+                                 const Matrix& w, const HeadShape& shape,
+                                 const View& out) const override;
   void time_attention(const Call& all, const Call& wanted, const SeriesArrays& a,
                       const HeadShape& shape, const HeadNorm& norm, const Rotary& rotary,
                       const View& qkv, const KvCache& kv, bool keep,
@@ -65,12 +70,9 @@ class DeviceOps2 final : public Ops2 {
               const View& y) const override;
 
  private:
-  /// What a product takes of rows that are to be normed.
-  struct RawRows {
-    const void* rows;
-    const float* inverse;
-  };
-  [[nodiscard]] RawRows raw_rows(const ConstView& x, double epsilon, const View& scratch) const;
+  /// A product in bfloat16 of rows that are to be normed.
+  void take_normed(ProductArgs& args, const ConstView& x, double epsilon,
+                   const NormRoom& room) const;
 
   const Backend& backend_;
   const Stream& stream_;

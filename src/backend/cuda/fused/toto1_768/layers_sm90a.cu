@@ -192,19 +192,10 @@ __global__ void __launch_bounds__(kThreads, 1) all_layers(const __grid_constant_
   }
 }
 
-/// A stage as a box of the matrix, swizzled: [k / (32, or 64)][output][32, or 64].
+/// A stage as a box of the matrix.
 CUtensorMap describe(const DeviceMatrix& w) {
-  const int bytes = w.bf16 ? 2 : 4;
-  const auto outs = static_cast<cuuint64_t>(w.stored);
-  const auto width = static_cast<cuuint64_t>(128 / bytes);
-  const auto ins = static_cast<cuuint64_t>(w.in);
-  const cuuint64_t sizes[] = {width, outs, ins / width};
-  const cuuint64_t strides[] = {ins * static_cast<cuuint64_t>(bytes), 128};
-  const auto unit = static_cast<cuuint32_t>(w.bf16 ? Bfloat16::kOutputs : Float32::kOutputs);
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(width), unit,
-                            static_cast<cuuint32_t>(kDim / width)};
-  return tensor_map(w.bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-                    w.weights, 3, sizes, strides, box);
+  return wide_boxes_of(w.weights, w.bf16, w.stored, w.in,
+                       w.bf16 ? Bfloat16::kOutputs : Float32::kOutputs, kDim);
 }
 
 bool fits(const Matrix& m, Product p, CudaWeights type) {
