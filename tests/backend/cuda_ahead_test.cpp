@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,24 @@ class CudaAhead : public testing::Test {
     ops().rms_norm(wide.of(width).shaped(count, width), to, 1e-6);
     return to;
   }
+  /// Rows of `stream` to which a product of x is added, and norm(rows, room) of them.
+  template <typename Norm>
+  std::pair<Numbers, Numbers> add_and_norm(const Matrix& add, const View& x,
+                                           const std::vector<float>& stream, bool ahead,
+                                           const Norm& norm) {
+    const std::int32_t rows = x.rows.count;
+    const differential::Memory hidden(be(), stream);
+    const auto scratch = room(rows, add.out);
+    const View h = hidden.of(add.out).shaped(rows, add.out);
+    const NormRoom next{scratch.of(add.out + 8).shaped(rows, add.out), ahead};
+    if (ahead) {
+      ops().linear_ahead(add, x, h, next.room);
+    } else {
+      be().linear(add, x, h, Epilogue::residual);
+    }
+    Numbers normed = norm(h, next);
+    return {read(hidden, cells(rows, add.out)), std::move(normed)};
+  }
   static Numbers read(const differential::Memory& y, std::size_t count) {
     Numbers all = y.read();
     all.resize(count);
@@ -87,20 +106,13 @@ TEST_F(CudaAhead, ANormAfterAResidualHasTheBitsOfOneThatReadsTheRows) {
         const auto inputs = room(rows, before);
         const View x = narrow(inputs, values(rows, before, 3.0F), rows, before);
         const auto run = [&](bool ahead) {
-          const differential::Memory hidden(be(), stream);
-          const auto scratch = room(rows, width), y = room(rows, after);
-          const View h = hidden.of(width).shaped(rows, width);
-          const NormRoom norm{scratch.of(width + 8).shaped(rows, width), ahead};
-          if (ahead) {
-            ops().linear_ahead(add, x, h, norm.room);
-          } else {
-            be().linear(add, x, h, Epilogue::residual);
-          }
-          const View out = y.of(after + 8).as(gated ? ElementType::bf16 : be().element_type(), rows,
-                                              gated ? after / 2 : after);
-          EXPECT_TRUE(ops().norm_linear(h, 1e-6, norm, next, out, use));
-          return std::pair{read(hidden, cells(rows, width)),
-                           read(y, cells(rows, after) / (gated ? 4 : 1))};
+          return add_and_norm(add, x, stream, ahead, [&](const View& h, const NormRoom& norm) {
+            const auto y = room(rows, after);
+            const View out = y.of(after + 8).as(gated ? ElementType::bf16 : be().element_type(),
+                                                rows, gated ? after / 2 : after);
+            EXPECT_TRUE(ops().norm_linear(h, 1e-6, norm, next, out, use));
+            return read(y, cells(rows, after) / (gated ? 4 : 1));
+          });
         };
         EXPECT_EQ(run(true), run(false)) << after << "x" << width << "x" << before << ", " << rows
                                          << " rows, epilogue " << static_cast<int>(use);
@@ -146,18 +158,12 @@ TEST_F(CudaAhead, AndValuesOfANorm) {
     const auto inputs = room(rows, kWidth);
     const View x = narrow(inputs, values(rows, kWidth, 3.0F), rows, kWidth);
     const auto run = [&](bool ahead) {
-      const differential::Memory hidden(be(), stream);
-      const auto scratch = room(rows, kWidth), y = room(rows, kWidth);
-      const View h = hidden.of(kWidth).shaped(rows, kWidth);
-      const NormRoom norm{scratch.of(kWidth + 8).shaped(rows, kWidth), ahead};
-      if (ahead) {
-        ops().linear_ahead(add, x, h, norm.room);
-      } else {
-        be().linear(add, x, h, Epilogue::residual);
-      }
-      EXPECT_TRUE(ops().norm_values(h, 1e-6, norm, qkv, shape,
-                                    y.of(kWidth + 8).as(ElementType::bf16, rows, kWidth)));
-      return read(y, cells(rows, kWidth) / 2);
+      return add_and_norm(add, x, stream, ahead, [&](const View& h, const NormRoom& norm) {
+        const auto y = room(rows, kWidth);
+        EXPECT_TRUE(ops().norm_values(h, 1e-6, norm, qkv, shape,
+                                      y.of(kWidth + 8).as(ElementType::bf16, rows, kWidth)));
+        return read(y, cells(rows, kWidth) / 2);
+      });
     };
     EXPECT_EQ(run(true), run(false)) << rows << " rows";
   }
