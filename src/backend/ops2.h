@@ -245,8 +245,10 @@ class Ops2 {
   /// y[rows][out] = silu(Wx + b), of the type of x, for all rows of x.
   virtual void linear_silu(const Matrix& w, const ConstView& x, const View& y) const = 0;
   /// Whether linear_sum() and linear_ahead() of so many rows leave what a norm of them takes
-  /// (NormRoom). Then linear_sum() does not return false.
-  [[nodiscard]] virtual bool norms_ahead(Rows /*rows*/, std::int32_t /*width*/) const {
+  /// (NormRoom), and norms take it. `inputs`: of a product, at most, both of a sum together. Then
+  /// linear_sum() does not return false. For backends to which a call is one part.
+  [[nodiscard]] virtual bool norms_ahead(Rows /*rows*/, std::int32_t /*width*/,
+                                         std::int32_t /*inputs*/) const {
     return false;
   }
   /// y[rows][out] = (Wx + b) + (Vz + c): linear() of both, the second added to the first, in one

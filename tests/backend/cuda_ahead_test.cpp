@@ -11,6 +11,7 @@
 #include "backend/ops2.h"
 #include "support/differential_ops.h"
 #include "support/needs_device.h"
+#include "toto/error.hpp"
 
 namespace toto {
 namespace {
@@ -79,12 +80,25 @@ class CudaAhead : public testing::Test {
 };
 
 TEST_F(CudaAhead, IsOfferedForFewRowsOfWholeSixtyFours) {
-  EXPECT_TRUE(ops().norms_ahead(1, 64));
-  EXPECT_TRUE(ops().norms_ahead(32, 1024));
-  EXPECT_FALSE(ops().norms_ahead(33, 1024));
-  EXPECT_FALSE(ops().norms_ahead(8, 1000));
+  EXPECT_TRUE(ops().norms_ahead(1, 64, 64));
+  EXPECT_TRUE(ops().norms_ahead(32, 1024, 5120));
+  EXPECT_FALSE(ops().norms_ahead(33, 1024, 5120));
+  EXPECT_FALSE(ops().norms_ahead(8, 1000, 5000));
   const auto exact = make_cuda_backend({CudaWeights::f32, 1});
-  EXPECT_FALSE(exact->ops2()->norms_ahead(1, 64));
+  EXPECT_FALSE(exact->ops2()->norms_ahead(1, 64, 64));
+}
+
+// What is offered fits; what does not is refused, and not done without what a norm takes.
+TEST_F(CudaAhead, IsNotOfferedWhereInputsAreTooMany) {
+  constexpr std::int32_t kWidth = 64, kMany = 32768, kRows = 32;
+  EXPECT_TRUE(ops().norms_ahead(1, kWidth, kMany));
+  EXPECT_FALSE(ops().norms_ahead(kRows, kWidth, kMany));
+  const Matrix add = matrix(kWidth, kMany, Epilogue::residual);
+  const auto inputs = room(kRows, kMany), scratch = room(kRows, kWidth);
+  const View x = narrow(inputs, values(kRows, kMany, 3.0F), kRows, kMany);
+  const differential::Memory hidden(be(), values(kRows, kWidth, 3.0F));
+  const View h = hidden.of(kWidth).shaped(kRows, kWidth);
+  EXPECT_THROW(ops().linear_ahead(add, x, h, scratch.of(kWidth + 8).shaped(kRows, kWidth)), Error);
 }
 
 // Weights that a thread block holds, of which two may share the slices; those that are streamed;

@@ -113,6 +113,18 @@ TEST_P(CudaJoined, HaveTheBitsOfTheirParts) {
   }
 }
 
+/// Layers so wide that kernels let the next begin early, and that weights are streamed.
+class CudaJoinedWide : public CudaJoined {};
+
+TEST_P(CudaJoinedWide, HaveTheBitsOfTheirParts) {
+  for (const auto& [what, name] : {std::pair{Joined::linear_sum, "linear_sum"},
+                                   {Joined::norms_ahead, "norms_ahead"},
+                                   {Joined::time_attention_and_gather, "gather"}}) {
+    SCOPED_TRACE(name);
+    refuse(what, true, expect_same);
+  }
+}
+
 // These multiply by the inverse root of a row behind the product and not before it.
 TEST_P(CudaJoined, NormsWithinProductsAreCloseToNormsBeforeThem) {
   const bool narrow = GetParam().weights == CudaWeights::bf16;
@@ -131,6 +143,12 @@ TEST_P(CudaJoined, NormsWithinProductsAreCloseToNormsBeforeThem) {
     });
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, CudaJoinedWide,
+    testing::Values(Case{"Width1024", CudaWeights::bf16, test::heads_of_64(16, 8)},
+                    Case{"Width1536", CudaWeights::bf16, test::heads_of_64(24, 8)}),
+    [](const auto& made) { return std::string(made.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(
     Models, CudaJoined,

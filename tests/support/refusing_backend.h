@@ -85,9 +85,10 @@ class RefusingOps2 final : public Ops2 {
   void linear_silu(const Matrix& w, const ConstView& x, const View& y) const override {
     inner_.linear_silu(w, x, y);
   }
-  [[nodiscard]] bool norms_ahead(Rows rows, std::int32_t width) const override {
+  [[nodiscard]] bool norms_ahead(Rows rows, std::int32_t width,
+                                 std::int32_t inputs) const override {
     if (refused_ == Joined::norms_ahead || refused_ == Joined::linear_sum) return false;
-    return inner_.norms_ahead(rows, width);
+    return inner_.norms_ahead(rows, width, inputs);
   }
   [[nodiscard]] bool linear_sum(const Matrix& w, const ConstView& x, const Matrix& v,
                                 const ConstView& z, const View& y,

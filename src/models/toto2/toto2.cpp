@@ -96,6 +96,13 @@ void Toto2::norm_linear(const ConstView& hidden, double epsilon, const NormRoom&
   backend_->linear(w, normed, y, epilogue);
 }
 
+/// Of the residual stream.
+bool Toto2::norms_ahead(Rows rows) const {
+  const std::int32_t longest = std::max(inner(), heads().attended());
+  const std::int32_t summand = std::max(2 * config_.patch_size, config_.d_model);
+  return ops_->norms_ahead(rows, config_.d_model, longest + summand);
+}
+
 /// Adds a product to the residual stream, of which the `next` norm is.
 void Toto2::add_linear(const Matrix& w, const ConstView& x, const View& hidden,
                        const NormRoom& next) const {
@@ -128,7 +135,7 @@ void Toto2::feed_forward(const toto2::Layer& layer, const ConstView& attended, c
                          const Toto2Activations& own) const {
   const View gated =
       own.inner.as(backend_->operand_type(layer.mlp_out), hidden.rows, layer.mlp_out.in);
-  const NormRoom norm{own.normed, ops_->norms_ahead(hidden.rows, config_.d_model)};
+  const NormRoom norm{own.normed, norms_ahead(hidden.rows)};
   add_linear(layer.out, attended, hidden, norm);
   norm_linear(hidden, layer.epsilon2, norm, layer.mlp_in, gated, Epilogue::gated);
   add_linear(layer.mlp_out, gated, hidden, norm);
@@ -161,7 +168,7 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
   };
 
   // Whether what left `hidden` also left what a norm takes. It is not gathered.
-  bool ahead = ops_->norms_ahead(all.all_rows(), width);
+  bool ahead = norms_ahead(all.all_rows());
   const View inputs = inputs_of(all, a);
   for_each_part(*ops_, all, wanted, [&](const CallPart& part) {
     const Rows rows = part.all.all_rows();
@@ -222,7 +229,7 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
                      own(part, a));
       });
     }
-    ahead = ops_->norms_ahead(hidden.rows, width);
+    ahead = norms_ahead(hidden.rows);
     observe(i, hidden, layer.factor);
   }
   if (call == &all) {
@@ -233,16 +240,16 @@ void Toto2::forward(const Call& all, const Call& wanted, const SeriesArrays& arr
   const View normed = a.normed.as(backend_->operand_type(head_.first), wanted_rows, width);
   for_each_part(*ops_, wanted, wanted, [&](const CallPart& part) {
     const Rows rows = part.all.all_rows();
+    const Toto2Activations mine = own(part, a);
     const View own_normed = normed.from(part.first, rows);
-    const View inner =
-        own(part, a).inner.as(backend_->operand_type(head_.second), rows, head_.first.out);
-    if (ops_->norm_residual_mlp(hidden.from(part.first, rows), out_epsilon_,
-                                {a.normed.from(part.first, rows), ahead}, head_.first, head_.second,
-                                head_.skip, inner, a.raw.from(part.first, rows))) {
+    const View inner = mine.inner.as(backend_->operand_type(head_.second), rows, head_.first.out);
+    if (ops_->norm_residual_mlp(hidden.from(part.first, rows), out_epsilon_, {mine.normed, ahead},
+                                head_.first, head_.second, head_.skip, inner,
+                                a.raw.from(part.first, rows))) {
       return;
     }
     ops_->rms_norm(hidden.from(part.first, rows), own_normed, out_epsilon_);
-    residual_mlp(head_, own_normed, own(part, a).inner, a.raw.from(part.first, rows), {});
+    residual_mlp(head_, own_normed, mine.inner, a.raw.from(part.first, rows), {});
   });
   if (!observed) return;
   const View seen = a.normed.shaped(wanted_rows, width);  // not as products take it

@@ -106,11 +106,12 @@ class Toto2 final : public Network {
   void for_each_matrix(const std::function<void(const Matrix&, Epilogue)>& visit) const override;
 
  private:
-  // For the rows of x, hidden; `inner`, `scratch`: room for as many.
+  // For the rows of x, hidden; `inner`, `room`: for as many.
   void residual_mlp(const toto2::ResidualMlp& mlp, const ConstView& x, const View& inner,
                     const View& y, const NormRoom& next) const;
   void norm_linear(const ConstView& hidden, double epsilon, const NormRoom& room, const Matrix& w,
                    const View& y, Epilogue epilogue) const;
+  [[nodiscard]] bool norms_ahead(Rows rows) const;
   void add_linear(const Matrix& w, const ConstView& x, const View& hidden,
                   const NormRoom& next) const;
   void before_attention(const toto2::Layer& layer, const CallPart& part, bool last,

@@ -64,7 +64,7 @@ struct Summand {
 };
 
 /// What a product leaves of its rows for a norm that follows (row_squares.cuh): the rows in
-/// bfloat16, and [rows][out / 16] sums of squares. Of products with `out` a multiple of 64.
+/// bfloat16, and [rows][out / 16] sums of squares. `out` is a multiple of 64 then.
 struct Ahead {
   __nv_bfloat16* rows = nullptr;  // nullptr: nothing
   float* squares = nullptr;
@@ -116,15 +116,19 @@ bool many_rows_f32(const ProductArgs& args, const Stream& stream);  // or not on
 void product_bf16(const ProductArgs& args, const Stream& stream);
 bool few_rows_bf16(const ProductArgs& args, const Stream& stream);   // for those with a gain
 bool some_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not for these sizes
+/// Whether it takes so many rows of up to so many inputs, those of a summand among them.
+bool some_rows_fit(std::int32_t rows, std::int32_t inputs, const Stream& stream);
 /// The same where the weights fit into shared memory, and where they are many; some_rows_bf16()
 /// chooses. false: not for these sizes, or not on this device.
 bool held_rows_bf16(const ProductArgs& args, const Stream& stream);
 bool streamed_rows_bf16(const ProductArgs& args, const Stream& stream);
 bool many_rows_bf16(const ProductArgs& args, const Stream& stream);  // false: not on this device
 
-/// Whether a kernel of a layer so wide lets the next begin before it waits: with so few rows, the
-/// weights of two kernels ahead are worth more than they disturb. Measured on an H200: with 5 rows
-/// layers of 1,024 channels take 7 % less time and narrower ones more, with 19 rows all take more.
+/// Whether attention, or a product whose weights a thread block holds, lets the next kernel begin
+/// before it waits, in a layer so wide: with so few rows, the weights of two kernels ahead are
+/// worth more than they disturb. Measured on an H200: with 5 rows layers of 1,024 channels take 7 %
+/// less time and narrower ones more, with 19 rows all take more. Products that are streamed always
+/// do.
 constexpr bool lets_next_begin_early(const Rows& rows, std::int32_t width) {
   return rows.count <= kFewRows && width >= 1024;
 }

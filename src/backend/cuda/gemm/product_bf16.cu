@@ -176,6 +176,9 @@ void choose(const ProductArgs& a, const Stream& s) {
 
 void product_bf16(const ProductArgs& a, const Stream& s) {
   if (some_rows_bf16(a, s)) return;
+  // No other kernel takes or leaves this: some_rows_fit() was to be asked.
+  const bool few = a.squares != nullptr || a.ahead.rows != nullptr;
+  check(few ? cudaErrorNotSupported : cudaSuccess, "product of few rows");
   if (many_rows_bf16(a, s)) return;
   with_epilogue(a.epilogue, [&](auto epilogue) { choose<epilogue()>(a, s); });
 }

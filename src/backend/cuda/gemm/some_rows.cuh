@@ -3,8 +3,6 @@
 // blocks of a cluster meet.
 #pragma once
 
-#include <algorithm>
-
 #include "backend/cuda/gemm/product.h"
 #include "backend/cuda/ops2/row_squares.cuh"
 
@@ -24,25 +22,22 @@ struct RowsProduct {
   Ahead ahead;
   Rows count;
   bool known;  // Stream::calls_known
-  bool early;  // lets_next_begin_early(), and calls are known
   std::int32_t out, stored, in, pitch;
   Epilogue epilogue;
   bool silu, rounded;
   float epsilon;
 };
 inline RowsProduct rows_product(const ProductArgs& a, const Stream& s) {
-  const bool known = s.calls_known();
-  const bool early = known && lets_next_begin_early(a.rows, std::min(a.in, a.stored));
-  return {a.bias, a.scale,  a.squares, a.x,     a.y,        a.ahead, a.rows,    known,    early,
+  return {a.bias, a.scale,  a.squares, a.x,     a.y,        a.ahead, a.rows,    s.calls_known(),
           a.out,  a.stored, a.in,      a.pitch, a.epilogue, a.silu,  a.rounded, a.epsilon};
 }
 
-/// Where a lane puts what it brings of eight rows of a slice, sixteen bytes at a time: to boxes of
-/// 64 columns with rows of 128 bytes, swizzled. Threads bring rows, for the copy engine takes
-/// requests in order, and weights that come from memory stand before them.
+/// Eight rows of a slice, brought by a warp, sixteen bytes at a time, to boxes of 64 columns with
+/// rows of 128 bytes, swizzled. Threads bring rows, for the copy engine takes requests in order,
+/// and weights that come from memory stand before them.
 class RowPieces {
  public:
-  /// `box`: bytes of one.
+  /// `box`: bytes from one box to the next.
   __device__ explicit RowPieces(int box) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
@@ -54,7 +49,8 @@ class RowPieces {
       column_[i] *= 8;
     }
   }
-  /// `to`: of the first of eight rows, `x` there; `rows` and `columns` are there.
+  /// From x to `to`, where the first of the eight rows begins, a multiple of 1,024. Zero from row
+  /// `rows` and from column `columns` on.
   __device__ void copy(std::uint32_t to, const __nv_bfloat16* x, std::int32_t width,
                        std::int32_t rows, std::int32_t columns) const {
 #pragma unroll

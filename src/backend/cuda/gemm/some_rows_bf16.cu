@@ -60,11 +60,12 @@ struct Memory {
     also_bias = bias + Outputs;
     also_by = also_bias + Outputs;
   }
-  static std::size_t bytes(const Some& a) {
-    const auto rows = static_cast<std::size_t>(a.tiles) * kRowsOfTile;
-    const auto slices = static_cast<std::size_t>(a.slices);
-    return static_cast<std::size_t>(a.at_once) * (Outputs + rows) * kPitch * 2 +
-           ((slices + 1) * rows * Outputs + 2 * rows + 2 * Outputs) * sizeof(float);
+  static std::size_t bytes(int tiles, int slices, int at_once) {
+    const auto rows = static_cast<std::size_t>(tiles) * kRowsOfTile;
+    const std::size_t floats =
+        (static_cast<std::size_t>(slices) + 1) * rows * Outputs + 2 * rows + 2 * Outputs;
+    return static_cast<std::size_t>(at_once) * (Outputs + rows) * kPitch * 2 +
+           floats * sizeof(float);
   }
 };
 
@@ -285,7 +286,7 @@ bool run(Some a, const Stream& s, bool at_once = false) {
   a.at_once = std::min(a.slices, (kMaxWarps - 1) / a.tiles);
   const int rounds = (a.slices + a.at_once - 1) / a.at_once;
   a.at_once = (a.slices + rounds - 1) / rounds;
-  const auto bytes = [&] { return Memory<Parts * 16>::bytes(a); };
+  const auto bytes = [&] { return Memory<Parts * 16>::bytes(a.tiles, a.slices, a.at_once); };
   while (a.at_once > 1 && bytes() > static_cast<std::size_t>(s.shared_bytes)) --a.at_once;
   if (bytes() > static_cast<std::size_t>(s.shared_bytes)) return false;
   if (at_once && a.at_once < a.slices) return false;
@@ -304,6 +305,13 @@ bool run(Some a, const Stream& s, bool at_once = false) {
 }
 
 }  // namespace
+
+bool some_rows_fit(std::int32_t rows, std::int32_t inputs, const Stream& s) {
+  if (rows > kSomeRows) return false;
+  const int tiles = (rows + kRowsOfTile - 1) / kRowsOfTile;
+  const int slices = slices_of(inputs) + 1;  // a summand begins with a slice of its own
+  return Memory<16>::bytes(tiles, slices, 1) <= static_cast<std::size_t>(s.shared_bytes);
+}
 
 bool some_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (a.gain != nullptr || a.rows.count > kSomeRows) return false;

@@ -36,9 +36,10 @@ struct Held : RowsProduct {
   Summand also;      // its slices come after those of the product itself
   int first_slices;  // of the product itself
   int slices;
-  int split = 1;    // blocks of a cluster, which share the slices: one or two
-  int own = 0;      // slices of a block, at most
-  int workers = 0;  // warps but the one that helps
+  int split = 1;       // blocks of a cluster, which share the slices: one or two
+  int own = 0;         // slices of a block, at most
+  int workers = 0;     // warps but the one that helps
+  bool early = false;  // lets_next_begin_early(), and calls are known
 };
 
 /// A block of `Parts` times sixteen outputs and `Tiles` times eight rows.
@@ -199,6 +200,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
       }
     }
   }
+  __syncwarp();
   // Addresses are worked out before the inputs are there.
   Operands16 at{};
 #pragma unroll
@@ -450,8 +452,8 @@ bool choose(const Held& a, const ProductArgs& args, const Stream& s) {
 
 bool held_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (!s.hopper || a.gain != nullptr) return false;
-  const Held held{rows_product(a, s), a.also, slices_of(a.in),
-                  slices_of(a.in) + slices_of(a.also.in)};
+  Held held{rows_product(a, s), a.also, slices_of(a.in), slices_of(a.in) + slices_of(a.also.in)};
+  held.early = held.known && lets_next_begin_early(a.rows, std::min(a.in, a.stored));
   switch ((a.rows.count + kRowsOfTile - 1) / kRowsOfTile) {
     case 1:
       return choose<1>(held, a, s);

@@ -112,20 +112,20 @@ __device__ inline Own own_of(const Streamed& a, int split) {
           block / split * a.parts * kUnitOutputs};
 }
 
-/// By one thread: the chunks of a slice to the boxes from `to` on.
+/// By one thread: the chunks of a slice of all rows to the boxes from `to` on.
 __device__ inline void bring_boxes(std::byte* to, const CUtensorMap& map, int box_bytes, int slice,
-                                   std::int32_t row, const Own& own, std::uint64_t* barrier) {
+                                   const Own& own, std::uint64_t* barrier) {
   const int first = slice * kChunks;
   const int chunks = min(kChunks, own.chunks - first);
   expect_bytes(barrier, chunks * box_bytes);
 #pragma unroll 1
   for (int c = 0; c < chunks; ++c) {
-    copy_tile(to + c * box_bytes, map, own.first_k + (first + c) * kChunk, row, barrier);
+    copy_tile(to + c * box_bytes, map, own.first_k + (first + c) * kChunk, 0, barrier);
   }
 }
 
-/// By one warp: rows of all slices. The copy engine brings them, but for eight rows, of which a
-/// warp brings as much as is asked for (RowPieces).
+/// By one warp: rows of all slices. The copy engine brings them; up to eight the warp brings itself
+/// (RowPieces), and of them only those that are there.
 template <int Tiles, Use U>
 __device__ inline void bring_rows(const Streamed& a, const StreamedMemory<Tiles, U>& m,
                                   const CUtensorMap& map, const RowPieces& pieces, const Own& own,
@@ -139,8 +139,7 @@ __device__ inline void bring_rows(const Streamed& a, const StreamedMemory<Tiles,
 #pragma unroll 1
     for (int slice = 0; slice < own.slices; ++slice, at.advance()) {
       wait_barrier(m.used + at.stage, at.parity);
-      bring_boxes(m.xs + at.stage * M::kRowSlice, map, M::kRowBox, slice, 0, own,
-                  m.there + at.stage);
+      bring_boxes(m.xs + at.stage * M::kRowSlice, map, M::kRowBox, slice, own, m.there + at.stage);
     }
   } else {
     constexpr int kOnTheWay = kStages - 1;  // where a stage is used again, what was there has come
@@ -168,7 +167,7 @@ __device__ inline void bring_rows(const Streamed& a, const StreamedMemory<Tiles,
   }
 }
 
-/// By one warp: what the sums of rows are multiplied with, a lane for each.
+/// By one warp: what the sums of rows are multiplied with.
 template <int Tiles, Use U>
 __device__ inline void find_scales(const Streamed& a, const StreamedMemory<Tiles, U>& m,
                                    std::int32_t rows) {

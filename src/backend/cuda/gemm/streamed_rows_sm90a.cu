@@ -295,7 +295,8 @@ bool run(Streamed a, const ProductArgs& args, const Stream& s) {
   const auto bytes = static_cast<std::size_t>(M::bytes(a));
   const CUtensorMap w =
       wide_boxes_of(args.w, true, a.stored, a.pitch, a.parts * kUnitOutputs, kSliceBf16);
-  const CUtensorMap x = boxes_of(args.x, true, args.rows.count, padded_bf16(a.in), M::kRows);
+  const CUtensorMap x =
+      Tiles > 1 ? boxes_of(args.x, true, args.rows.count, padded_bf16(a.in), M::kRows) : w;
   const auto blocks = static_cast<unsigned>((units + a.parts - 1) / a.parts * a.split);
   const auto warps = static_cast<unsigned>(a.groups * kGroupWarps + warps_beside(U));
   constexpr auto kernel = streamed_bf16<Tiles, U>;

@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
 }
 
 /// The same where few lanes leave processors idle: with more warps, some of which prepare queries
-/// while the others prepare keys.
+/// while the others prepare keys. Of few rows it lets the next kernel begin early.
 __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attention a) {
   extern __shared__ float4 shared[];
   if (a.early) let_next_begin();

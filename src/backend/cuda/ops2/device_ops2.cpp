@@ -16,7 +16,8 @@ Summand summand(const ProductArgs& p) {
   return {p.w, p.bias, p.x, p.in, p.pitch, p.scale, p.squares};
 }
 
-/// What a product leaves for a norm lies where raw_rows() puts rows, with the sums behind them.
+/// Where take_normed() finds what a product leaves for a norm, of as many rows: the sums lie behind
+/// the rows.
 Ahead ahead_in(const View& room, Rows rows, std::int32_t width) {
   const View narrow = room.as(ElementType::bf16, rows, width);
   auto* const squares =
@@ -112,8 +113,8 @@ void DeviceOps2::linear_silu(const Matrix& w, const ConstView& x, const View& y)
   silu2(floats(y), x.rows, w.out, stream_);
 }
 
-bool DeviceOps2::norms_ahead(Rows rows, std::int32_t width) const {
-  return types_.narrow && rows.count <= kSomeRows && width % 64 == 0;
+bool DeviceOps2::norms_ahead(Rows rows, std::int32_t width, std::int32_t inputs) const {
+  return types_.narrow && width % 64 == 0 && some_rows_fit(rows.count, inputs, stream_);
 }
 
 bool DeviceOps2::linear_sum(const Matrix& w, const ConstView& x, const Matrix& v,
@@ -127,7 +128,10 @@ bool DeviceOps2::linear_sum(const Matrix& w, const ConstView& x, const Matrix& v
   ProductArgs args = product_of(w, x, y, Epilogue::store);
   const ProductArgs other = product_of(v, z, y, Epilogue::residual);
   args.also = summand(other);
-  if (next.ahead) args.ahead = ahead_in(next.room, x.rows, w.out);
+  if (next.ahead) {
+    expect("linear_sum: room", next.room, types_.element, x.rows.count, w.out);
+    args.ahead = ahead_in(next.room, x.rows, w.out);
+  }
   return some_rows_bf16(args, stream_);
 }
 

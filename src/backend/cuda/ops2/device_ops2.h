@@ -38,7 +38,7 @@ class DeviceOps2 final : public Ops2 {
                   const KnotOutputs& to) const override;
 
   void linear_silu(const Matrix& w, const ConstView& x, const View& y) const override;
-  [[nodiscard]] bool norms_ahead(Rows rows, std::int32_t width) const override;
+  [[nodiscard]] bool norms_ahead(Rows rows, std::int32_t width, std::int32_t inputs) const override;
   [[nodiscard]] bool linear_sum(const Matrix& w, const ConstView& x, const Matrix& v,
                                 const ConstView& z, const View& y,
                                 const NormRoom& next) const override;
