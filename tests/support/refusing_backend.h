@@ -25,7 +25,7 @@ enum class Joined {
   time_attention_and_gather,
 };
 
-class RefusingOps2 final : public Ops2 {
+class RefusingOps2 : public Ops2 {
  public:
   RefusingOps2(const Ops2& inner, Joined refused) : inner_(inner), refused_(refused) {}
 
@@ -171,7 +171,7 @@ class RefusingOps2 final : public Ops2 {
 };
 
 /// Of a device too: all that Toto 2.0 asks of a backend goes to the other one.
-class RefusingBackend final : public FaultyBackend {
+class RefusingBackend : public FaultyBackend {
  public:
   RefusingBackend(const std::shared_ptr<Backend>& inner, Joined refused)
       : FaultyBackend(inner, {}), inner_(inner), ops2_(*inner->ops2(), refused) {}
