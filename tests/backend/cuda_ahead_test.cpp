@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -104,13 +103,13 @@ TEST_F(CudaAhead, IsNotOfferedWhereInputsAreTooMany) {
 // Weights that a thread block holds, of which two may share the slices; those that are streamed;
 // and so many slices that they come in rounds.
 TEST_F(CudaAhead, ANormAfterAResidualHasTheBitsOfOneThatReadsTheRows) {
-  for (const auto& [width, before, after] : {std::tuple{64, 64, 96},
-                                             {256, 688, 896},
-                                             {1024, 2736, 3072},
-                                             {1536, 1536, 4608},
-                                             {2048, 5472, 10928},
-                                             {64, 16384, 96},
-                                             {16384, 64, 96}}) {
+  struct Sizes {
+    std::int32_t width, before, after;
+  };
+  for (const Sizes& sizes :
+       {Sizes{64, 64, 96}, Sizes{256, 688, 896}, Sizes{1024, 2736, 3072}, Sizes{1536, 1536, 4608},
+        Sizes{2048, 5472, 10928}, Sizes{64, 16384, 96}, Sizes{16384, 64, 96}}) {
+    const std::int32_t width = sizes.width, before = sizes.before, after = sizes.after;
     const Matrix add = matrix(width, before, Epilogue::residual);
     for (const Epilogue use : {Epilogue::store, Epilogue::gated}) {
       const Matrix next = matrix(after, width, use);
@@ -136,15 +135,17 @@ TEST_F(CudaAhead, ANormAfterAResidualHasTheBitsOfOneThatReadsTheRows) {
 }
 
 TEST_F(CudaAhead, AndAfterASumOfTwoProducts) {
-  for (const auto& [width, inner, in] : {std::tuple{256, 1024, 64}, {1536, 6144, 64}}) {
+  constexpr std::int32_t kIn = 64;
+  for (const std::int32_t width : {256, 1536}) {
+    const std::int32_t inner = 4 * width;
     const Matrix second = matrix(width, inner, Epilogue::store);
-    const Matrix skip = matrix(width, in, Epilogue::residual);
+    const Matrix skip = matrix(width, kIn, Epilogue::residual);
     const Matrix into = matrix(inner, width, Epilogue::store);
     const Matrix out_of = matrix(288, inner, Epilogue::store);
     const Matrix past = matrix(288, width, Epilogue::residual);
     for (const std::int32_t rows : {1, 9, 19, 32}) {
-      const auto inputs = room(rows, in), between = room(rows, inner);
-      const View x = narrow(inputs, values(rows, in, 3.0F), rows, in);
+      const auto inputs = room(rows, kIn), between = room(rows, inner);
+      const View x = narrow(inputs, values(rows, kIn, 3.0F), rows, kIn);
       const View z = narrow(between, values(rows, inner, 3.0F), rows, inner);
       const auto run = [&](bool ahead) {
         const auto hidden = room(rows, width), scratch = room(rows, width);
