@@ -226,7 +226,7 @@ bool DeviceOps2::norm_values(const ConstView& x, double epsilon, const NormRoom&
   if (shape.heads != shape.groups || w.in % 4 != 0 || w.in < 8 || width % 8 != 0) return false;
   const ElementType type = backend_.operand_type(w);
   const bool narrow = type == ElementType::bf16;
-  if (narrow && x.rows.count > kSomeRows) return false;
+  if (narrow && !some_rows_fit(x.rows.count, w.in, stream_)) return false;
   const OperationSpan span(Operation::norm_linear);
   expect("norm_values: x", x, types_.element, 0, w.in);
   expect("norm_values: out", out, type, x.rows.count, width);
