@@ -45,6 +45,7 @@ struct BenchRequest {
   std::size_t runs = 30;
   double seconds = 60;
   bool keep_samples = false;
+  bool ceilings = true;
   std::string warmup;
   bool json = false;
   std::string compare;
@@ -295,6 +296,7 @@ ExitStatus run(const BenchRequest& request, const Session& session) {
   BenchOptions options;
   options.runs = request.runs;
   options.max_seconds = request.seconds;
+  options.ceilings = request.ceilings;
   if (!request.warmup.empty()) options.warmup = parse_warmup(request.warmup);
   options.progress = [&](std::string_view what) { note(session, what); };
   options.peak_memory = [&](const Workload& workload, const BenchSubject& subject) {
@@ -325,6 +327,7 @@ void add_bench(const Command& app, Session& session) {
       "  toto bench a b c --device cuda --dtype float32,tf32,bfloat16\n"
       "  toto bench b --modes default,reduce-overhead --kv-cache all --markdown\n"
       "  toto bench 50x1x512x7x4096 --json > now.json\n"
+      "  toto bench 1x1x512x96 --no-ceilings --runs 100 --seconds 0.5\n"
       "  toto bench a --compare before.json\n");
   command.add_option("workloads", request->workloads,
                      "a, b, c (docs/benchmarks.md) or SERIESxVARIATESxCONTEXTxHORIZON[xSAMPLES]");
@@ -378,6 +381,10 @@ void add_bench(const Command& app, Session& session) {
              "At most so long for each kind, after three runs (default 60)");
   command.add_flag("--keep-samples", request->keep_samples,
                    "Draw every trajectory, also where exact statistics need none");
+  command.add_flag(
+      "--ceilings,!--no-ceilings", request->ceilings,
+      "Measure what the machine can do at best (default), before and after the runs; without it a "
+      "run is some seconds shorter, and shares of that are not known");
   command.add_option("--warmup", request->warmup,
                      "Build plans for these shapes first: CONTEXTxHORIZON[xVARIATES[xBATCH]],...");
   command.add_flag("--json", request->json, "Print JSON");

@@ -29,12 +29,14 @@ TEST(DriverName, IsItsCudaWhereNoReleaseIsTold) {
 TEST(CudaCeilings, AreRefusedWithoutADevice) {
   const std::string why = cuda_unavailable();
   if (why.empty()) GTEST_SKIP() << "there is a device";
-  try {
-    (void)cuda_ceilings();
-    FAIL() << "measured a device that is not there";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), "device_unavailable");
-    EXPECT_EQ(e.message(), why);
+  for (const auto of : {cuda_ceilings, cuda_device}) {
+    try {
+      (void)of();
+      FAIL() << "found a device that is not there";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), "device_unavailable");
+      EXPECT_EQ(e.message(), why);
+    }
   }
 }
 
@@ -53,6 +55,11 @@ TEST(CudaCeilings, AreThoseOfADevice) {
   EXPECT_LT(c.tf32_flops, 1e16);
   EXPECT_LT(c.bf16_flops, 1e17);
   EXPECT_LT(c.copy_bytes, 1e14);
+  const DeviceCeilings alone = cuda_device();
+  EXPECT_EQ(alone.device, c.device);
+  EXPECT_EQ(alone.driver, c.driver);
+  EXPECT_EQ(alone.architecture, c.architecture);
+  EXPECT_EQ(alone.f32_flops + alone.tf32_flops + alone.bf16_flops + alone.copy_bytes, 0);
 }
 
 }  // namespace

@@ -54,6 +54,9 @@ struct BenchOptions {
   /// Of a process that loads this subject and forecasts this workload once: in one process modes
   /// could not be told apart. None: rows say 0.
   std::function<PeakMemory(const Workload& workload, const BenchSubject& subject)> peak_memory;
+  /// Measure what the machine can do at best, which takes six seconds and, with a device, some
+  /// more. Without it the rates of MachineRates and the shares of rows are 0.
+  bool ceilings = true;
 };
 
 /// What a timed forecast cost on a device, on average; all 0 without one.
@@ -94,7 +97,8 @@ struct BenchRow {
   Counters counters;  ///< after all runs
 };
 
-/// A device, and what it was measured to do by its own clock. 0: its memory did not suffice.
+/// A device, and what it was measured to do by its own clock. 0: its memory did not suffice, or
+/// nothing was measured.
 struct DeviceRates {
   std::string name;
   std::string driver;  ///< its release and what CUDA it has
@@ -107,6 +111,7 @@ struct DeviceRates {
   double copy_bytes_per_second = 0;  ///< within the device; bytes read plus written
 };
 
+/// Rates and jitter are 0 where nothing was measured.
 struct MachineRates {
   std::string processor;
   std::string isa;
@@ -167,8 +172,8 @@ struct BenchReport {
 MachineRates measure_machine(int threads = 0);
 
 /// Subjects take turns within each workload, after one forecast each to warm up. Series are made
-/// from a fixed formula. Ceilings, of a device too where a subject runs on one, are measured in the
-/// same run, before and after, and the better one counts.
+/// from a fixed formula. Ceilings, if they are wanted, of a device too where a subject runs on one,
+/// are measured in the same run, before and after, and the better one counts.
 BenchReport run_bench(std::span<const Workload> workloads, std::span<const BenchSubject> subjects,
                       const BenchOptions& options);
 

@@ -131,8 +131,8 @@ void raise(MachineRates& machine, const MachineRates& again) {
   machine.jitter = std::min(machine.jitter, again.jitter);
 }
 
-DeviceRates measure_device() {
-  const DeviceCeilings c = cuda_ceilings();
+DeviceRates measure_device(bool ceilings) {
+  const DeviceCeilings c = ceilings ? cuda_ceilings() : cuda_device();
   return {c.device,     c.driver,     c.architecture, c.f32_flops,
           c.tf32_flops, c.bf16_flops, c.copy_bytes};
 }
@@ -145,6 +145,16 @@ void raise(DeviceRates& device, const DeviceRates& again) {
   better(&DeviceRates::tf32_product_per_second);
   better(&DeviceRates::bfloat16_product_per_second);
   better(&DeviceRates::copy_bytes_per_second);
+}
+
+/// What `team` runs on; nothing is measured.
+MachineRates machine_of(const ThreadTeam& team) {
+  MachineRates machine;
+  machine.processor = processor_name();
+  machine.isa = cpu::isa_name(cpu::find_isa(""));
+  machine.threads = team.size();
+  machine.jitter = 0;
+  return machine;
 }
 
 bool on_device(const BenchSubject& subject) {
@@ -208,12 +218,8 @@ Measured measure(const Workload& workload, std::span<const BenchSubject> subject
 
 MachineRates measure_machine(int threads) {
   ThreadTeam team(threads);
-  const cpu::Isa isa = cpu::find_isa("");
-  const cpu::Ceilings ceilings = cpu::measure_ceilings(team, isa, 2.0);
-  MachineRates machine;
-  machine.processor = processor_name();
-  machine.isa = cpu::isa_name(isa);
-  machine.threads = team.size();
+  const cpu::Ceilings ceilings = cpu::measure_ceilings(team, cpu::find_isa(""), 2.0);
+  MachineRates machine = machine_of(team);
   machine.float32_per_second = ceilings.f32_flops;
   machine.bfloat16_per_second = ceilings.bf16_flops;
   machine.read_bytes_per_second = ceilings.read_bytes;
@@ -229,17 +235,19 @@ BenchReport run_bench(std::span<const Workload> workloads, std::span<const Bench
   report.model = subjects.front().model.info().name;
   report.family = subjects.front().model.info().architecture;
   const int threads = subjects.front().model.impl().net->backend().workers();
-  report.machine = measure_machine(threads);
+  report.machine = options.ceilings ? measure_machine(threads) : machine_of(ThreadTeam(threads));
   if (std::any_of(subjects.begin(), subjects.end(), on_device)) {
-    if (options.progress) options.progress("what the device can do");
-    report.machine.device = measure_device();
+    if (options.ceilings && options.progress) options.progress("what the device can do");
+    report.machine.device = measure_device(options.ceilings);
   }
   std::vector<Measured> measured;
   for (const Workload& workload : workloads) {
     measured.push_back(measure(workload, subjects, options));
   }
-  raise(report.machine, measure_machine(threads));  // before other processes are started
-  if (report.machine.device) raise(*report.machine.device, measure_device());
+  if (options.ceilings) {
+    raise(report.machine, measure_machine(threads));  // before other processes are started
+    if (report.machine.device) raise(*report.machine.device, measure_device(true));
+  }
   for (Measured& m : measured) {
     for (std::size_t i = 0; i < m.runners.size(); ++i) {
       const PeakMemory memory =

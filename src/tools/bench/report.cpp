@@ -78,11 +78,19 @@ std::string scaled(double rate, double unit, int digits) {
 }
 
 std::string header(const MachineRates& m) {
-  std::string text = fmt::format(
-      "{}, {}, {} threads: {:.0f} GFLOP/s float32, {:.0f} bfloat16, {:.1f} GB/s read at "
-      "best and {:.1f} usually, p99/p50 of an empty loop {:.2f}\n",
-      m.processor, m.isa, m.threads, m.float32_per_second / 1e9, m.bfloat16_per_second / 1e9,
-      m.read_bytes_per_second / 1e9, m.usual_read_bytes_per_second / 1e9, m.jitter);
+  std::string text = fmt::format("{}, {}, {} threads", m.processor, m.isa, m.threads);
+  if (m.float32_per_second == 0) {
+    if (m.device) {
+      text += fmt::format("; {}, {}, driver {}", m.device->name, m.device->architecture,
+                          m.device->driver);
+    }
+    return text + "; what they can do at best was not measured\n";
+  }
+  text += fmt::format(
+      ": {:.0f} GFLOP/s float32, {:.0f} bfloat16, {:.1f} GB/s read at best and {:.1f} usually, "
+      "p99/p50 of an empty loop {:.2f}\n",
+      m.float32_per_second / 1e9, m.bfloat16_per_second / 1e9, m.read_bytes_per_second / 1e9,
+      m.usual_read_bytes_per_second / 1e9, m.jitter);
   if (m.device) {
     const DeviceRates& d = *m.device;
     text += fmt::format(

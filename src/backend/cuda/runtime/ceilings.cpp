@@ -180,23 +180,34 @@ double best_products(CudaWeights weights) {
   return best;
 }
 
-}  // namespace
-
-DeviceCeilings cuda_ceilings() {
-  DeviceCeilings c;
-  c.f32_flops = best_products(CudaWeights::f32);  // throws where there is no device
-  c.tf32_flops = best_products(CudaWeights::tf32);
-  c.bf16_flops = best_products(CudaWeights::bf16);
+cudaDeviceProp properties_of_device() {
   cudaDeviceProp properties{};
-  int device = 0, version = 0;
+  int device = 0;
   check(cudaGetDevice(&device), "device");
   check(cudaGetDeviceProperties(&properties, device), "device properties");
+  return properties;
+}
+
+}  // namespace
+
+DeviceCeilings cuda_device() {
+  DeviceCeilings c;
+  c.architecture = make_cuda_backend({CudaWeights::f32, 1})->isa();  // throws without a device
+  const cudaDeviceProp properties = properties_of_device();
+  int version = 0;
   check(cudaDriverGetVersion(&version), "driver");
   c.device = properties.name;
   c.driver =
       cuda::driver_name(status_field("/proc/driver/nvidia/version", "NVRM version"), version);
-  c.architecture = make_cuda_backend({CudaWeights::f32, 1})->isa();
-  const auto cache = static_cast<std::size_t>(std::max(properties.l2CacheSize, 0));
+  return c;
+}
+
+DeviceCeilings cuda_ceilings() {
+  DeviceCeilings c = cuda_device();
+  c.f32_flops = best_products(CudaWeights::f32);
+  c.tf32_flops = best_products(CudaWeights::tf32);
+  c.bf16_flops = best_products(CudaWeights::bf16);
+  const auto cache = static_cast<std::size_t>(std::max(properties_of_device().l2CacheSize, 0));
   c.copy_bytes = rate_or_0([&] { return copies(cache); });
   return c;
 }

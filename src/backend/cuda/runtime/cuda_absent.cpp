@@ -19,6 +19,7 @@ std::string cuda_unavailable() { return "this build of toto has no CUDA backend"
 int cuda_devices() { return 0; }
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& /*options*/) { refuse(); }
 DeviceCeilings cuda_ceilings() { refuse(); }
+DeviceCeilings cuda_device() { refuse(); }
 
 }  // namespace toto
 #endif

@@ -30,8 +30,8 @@ struct CudaOptions {
 /// Throws Error device_unavailable (69), also for a device that is not there.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options);
 
-/// What the device is and what it does at best, by its own clock. 0: not measured, because memory
-/// did not suffice.
+/// What the device is and what it does at best, by its own clock. 0: not measured, because nobody
+/// asked or memory did not suffice.
 struct DeviceCeilings {
   std::string device;        // as it calls itself
   std::string driver;        // its release and what CUDA it has
@@ -47,5 +47,7 @@ struct DeviceCeilings {
 /// Takes about a second, 0.3 GiB of the device's memory for the products and up to 2 GiB, at most
 /// half of what is free, for the copies. Throws Error device_unavailable (69), device_failed (70).
 DeviceCeilings cuda_ceilings();
+/// What it is alone; nothing is measured. Throws the same.
+DeviceCeilings cuda_device();
 
 }  // namespace toto
