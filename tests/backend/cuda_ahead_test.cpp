@@ -101,14 +101,15 @@ TEST_F(CudaAhead, IsNotOfferedWhereInputsAreTooMany) {
 }
 
 // Weights that a thread block holds, of which two may share the slices; those that are streamed;
-// and so many slices that they come in rounds.
+// so many slices that they come in rounds; and so many that no warp is left to sum squares.
 TEST_F(CudaAhead, ANormAfterAResidualHasTheBitsOfOneThatReadsTheRows) {
   struct Sizes {
     std::int32_t width, before, after;
   };
   for (const Sizes& sizes :
        {Sizes{64, 64, 96}, Sizes{256, 688, 896}, Sizes{1024, 2736, 3072}, Sizes{1536, 1536, 4608},
-        Sizes{2048, 5472, 10928}, Sizes{64, 16384, 96}, Sizes{16384, 64, 96}}) {
+        Sizes{2048, 5472, 10928}, Sizes{64, 16384, 96}, Sizes{16384, 64, 96},
+        Sizes{1024, 2736, 5472}, Sizes{1920, 64, 288}, Sizes{2560, 64, 96}}) {
     const std::int32_t width = sizes.width, before = sizes.before, after = sizes.after;
     const Matrix add = matrix(width, before, Epilogue::residual);
     for (const Epilogue use : {Epilogue::store, Epilogue::gated}) {
@@ -136,7 +137,7 @@ TEST_F(CudaAhead, ANormAfterAResidualHasTheBitsOfOneThatReadsTheRows) {
 
 TEST_F(CudaAhead, AndAfterASumOfTwoProducts) {
   constexpr std::int32_t kIn = 64;
-  for (const std::int32_t width : {256, 1536}) {
+  for (const std::int32_t width : {256, 384, 512, 1536}) {
     const std::int32_t inner = 4 * width;
     const Matrix second = matrix(width, inner, Epilogue::store);
     const Matrix skip = matrix(width, kIn, Epilogue::residual);

@@ -103,10 +103,14 @@ TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
                                   {160, 96},
                                   {160, 64},
                                   {160, 200},
+                                  {250, 1752},  // no multiple of four; two blocks share slices
+                                  {49, 1752},
+                                  {49, 200},
                                   {96, 6148},       // weights of few rows come in rounds
                                   {2304, 2432},     // for wide blocks too
                                   {4104, 3200}}) {  // a residual is streamed in bfloat16, by four
       for (const Epilogue use : {Epilogue::store, Epilogue::residual, Epilogue::gated}) {
+        if (use == Epilogue::gated && out % 4 != 0) continue;
         differential::Dice dice(static_cast<std::uint64_t>(out + in));
         const auto w =
             dice.values(static_cast<std::size_t>(out) * static_cast<std::size_t>(in), 1.0F);

@@ -41,6 +41,20 @@ Toto2Config grouped() {
 /// Four kinds of sizes: the network's switches are all tried.
 std::vector<Toto2Config> configs() { return {released(), odd(), smallest(), grouped()}; }
 
+/// One series of as many patches as attention takes with few lanes (attention_tensor.cu), where two
+/// heads share keys.
+Made long_series(Dice& dice, std::int32_t patch) {
+  Made m = make(dice, patch, 1);
+  m.request.steps = 36 * patch;
+  m.request.covariates = m.request.known_steps = 0;
+  m.request.horizon = 3 * patch;
+  m.request.block = 0;
+  m.values = dice.values(m.request.steps);
+  m.mask = dice.mask(m.request.steps, true);
+  m.known.clear(), m.known_mask.clear(), m.known_groups.clear();
+  return m;
+}
+
 class CudaToto2 : public testing::Test {
  protected:
   void SetUp() override { TOTO_NEEDS_DEVICE(); }
@@ -77,6 +91,7 @@ TEST_F(CudaToto2, RequestsThatFillTheDeviceHaveTheBitsOfOne) {
         kinds.push_back(make(dice, config.patch_size, 2, 26));
         kinds.back().request.fallback = 0;
       }
+      kinds.push_back(long_series(dice, config.patch_size));
       std::vector<std::vector<double>> expected;
       for (const Made& m : kinds) expected.push_back(forecast(*net, m));
       std::vector<Made> batch;

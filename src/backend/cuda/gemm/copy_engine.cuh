@@ -68,7 +68,7 @@ __device__ inline void wait_barrier(std::uint64_t* barrier, int parity) {
       : "memory");
 }
 
-/// A box of a map of two dimensions, or three, to shared memory; the barrier counts the bytes.
+/// A box of a map of two dimensions to shared memory; the barrier counts the bytes.
 __device__ inline void copy_tile(void* to, const CUtensorMap& map, int column, int row,
                                  std::uint64_t* barrier) {
   asm volatile(
@@ -77,10 +77,20 @@ __device__ inline void copy_tile(void* to, const CUtensorMap& map, int column, i
       "l"(&map), "r"(column), "r"(row), "r"(shared_address(barrier))
       : "memory");
 }
-/// Of three dimensions: for what is read once, and leaves the cache before all else does.
-__device__ inline void copy_tile(void* to, const CUtensorMap& map, int x, int y, int z,
+inline constexpr std::uint64_t kEvictFirst = 0x12F0000000000000U;  // as createpolicy makes it
+/// The same of what is read once, and leaves the cache before all else does: what is read again
+/// stays there, and so do arguments of kernels.
+__device__ inline void copy_once(void* to, const CUtensorMap& map, int column, int row,
                                  std::uint64_t* barrier) {
-  constexpr std::uint64_t kEvictFirst = 0x12F0000000000000U;  // as createpolicy makes it
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(column), "r"(row), "r"(shared_address(barrier)), "l"(kEvictFirst)
+      : "memory");
+}
+/// And of a map of three dimensions.
+__device__ inline void copy_once(void* to, const CUtensorMap& map, int x, int y, int z,
+                                 std::uint64_t* barrier) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
       " [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(to)),

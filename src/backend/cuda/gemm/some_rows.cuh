@@ -32,47 +32,73 @@ inline RowsProduct rows_product(const ProductArgs& a, const Stream& s) {
           a.out,  a.stored, a.in,      a.pitch, a.epilogue, a.silu,  a.rounded, a.epsilon};
 }
 
+/// How many rows there are now, for kernels that do more before they wait: a `known` number is on
+/// its way meanwhile.
+class LiveRows {
+ public:
+  __device__ LiveRows(const Rows& rows, bool known) : rows_(rows), known_(known) {
+    if (known && rows.live != nullptr) now_ = load();
+  }
+  [[nodiscard]] __device__ std::int32_t begin() {
+    if (known_ && rows_.live != nullptr) now_ *= rows_.times;
+    begin_kernel();
+    if (rows_.live == nullptr) return rows_.count;
+    return known_ ? now_ : load() * rows_.times;
+  }
+
+ private:
+  /// Asked for where this stands.
+  [[nodiscard]] __device__ std::int32_t load() const {
+    std::int32_t v = 0;
+    asm volatile("ld.global.b32 %0, [%1];" : "=r"(v) : "l"(rows_.live) : "memory");
+    return v;
+  }
+  const Rows& rows_;
+  bool known_;
+  std::int32_t now_ = 0;
+};
+
 /// Eight rows of a slice, brought by a warp, sixteen bytes at a time, to boxes of 64 columns with
 /// rows of 128 bytes, swizzled. Threads bring rows, for the copy engine takes requests in order,
-/// and weights that come from memory stand before them.
-class RowPieces {
- public:
-  /// `box`: bytes from one box to the next.
-  __device__ explicit RowPieces(int box) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-    for (int i = 0; i < kPieces; ++i) {
-      const int piece = i * 32 + lane;
-      row_[i] = piece / kOfRow;
-      column_[i] = piece % kOfRow;
-      to_[i] = column_[i] / 8 * box + row_[i] * 128 + (column_[i] % 8 ^ row_[i]) * 16;
-      column_[i] *= 8;
-    }
-  }
-  /// From x to `to`, where the first of the eight rows begins, a multiple of 1,024. Zero from row
-  /// `rows` and from column `columns` on.
-  __device__ void copy(std::uint32_t to, const __nv_bfloat16* x, std::int32_t width,
-                       std::int32_t rows, std::int32_t columns) const {
+/// and weights that come from memory stand before them. A lane has the same eight columns of every
+/// box, of two rows.
+struct RowPieces {
+  const __nv_bfloat16* from;
+  std::uint32_t to;
+  std::int32_t width;    // of the rows
+  std::int32_t columns;  // that are there, from the first of the lane on
+
+  /// From x on to `first`, where the first of the eight rows begins, a multiple of 1,024. Zero from
+  /// column `end` on.
+  __device__ RowPieces(std::uint32_t first, const __nv_bfloat16* x, std::int32_t row_width,
+                       std::int32_t end)
+      : from(x + row() * row_width + column()),
+        to(first + row() * 128 + (column() / 8 ^ row()) * 16),
+        width(row_width),
+        columns(end - column()) {}
+  /// Of the eight, `rows` are there; the others become zero. Boxes are `Box` bytes apart.
+  template <int Box>
+  __device__ void copy(std::int32_t rows) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      const std::uint32_t half_to = (to + half * 512) ^ (half * 64);
+      const __nv_bfloat16* const half_from = from + half * 4 * width;
+      const bool row_there = row() + half * 4 < rows;
 #pragma unroll
-      for (int i = 0; i < kPieces; ++i) {
-        const int row = row_[i] + half * 4;
-        const bool there = row < rows && column_[i] < columns;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                         (to + to_[i] + half * 512) ^ (half * 64)),
-                     "l"(there ? x + row * width + column_[i] : x), "r"(there ? 16 : 0)
+      for (int box = 0; box < kSliceBf16 / kPitchBf16; ++box) {
+        const bool there = row_there && box * kPitchBf16 < columns;
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(half_to + box * Box),
+                     "l"(half_from + box * kPitchBf16), "r"(there ? 16 : 0)
                      : "memory");
       }
     }
   }
 
  private:
-  static constexpr int kOfRow = kSliceBf16 / 8;    // pieces
-  static constexpr int kPieces = 4 * kOfRow / 32;  // of a lane, of four rows
-  static_assert(kPieces * 32 == 4 * kOfRow);
-  int row_[kPieces], column_[kPieces], to_[kPieces];
+  static __device__ int row() { return static_cast<int>(threadIdx.x) % 32 / 8; }
+  static __device__ int column() { return static_cast<int>(threadIdx.x) % 8 * 8; }
 };
+
 /// The barrier counts this lane once what it has asked for is there.
 __device__ inline void arrive_when_copied(std::uint64_t* barrier) {
 #if __CUDA_ARCH__ >= 900
@@ -81,23 +107,22 @@ __device__ inline void arrive_when_copied(std::uint64_t* barrier) {
 #endif
 }
 
-/// Stores into the shared memory of block `rank` of the cluster, at the place of `own` here.
-__device__ inline void store_at(std::uint32_t own, int rank, float v) {
+/// Stores two neighbours into the shared memory of block `rank` of the cluster, at the place of
+/// `own` here, and has the barrier there at the place of `barrier` count their bytes.
+__device__ inline void send_to(std::uint32_t own, std::uint32_t barrier, int rank, float v,
+                               float u) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
-      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-      "st.shared::cluster.f32 [there], %2;\n}" ::"r"(own),
-      "r"(rank), "f"(v)
+      "{\n.reg .b32 there, count;\nmapa.shared::cluster.u32 there, %0, %2;\n"
+      "mapa.shared::cluster.u32 count, %1, %2;\n"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [there], {%3, %4}, "
+      "[count];\n}" ::"r"(own),
+      "r"(barrier), "r"(rank), "f"(v), "f"(u)
       : "memory");
 #endif
 }
-/// What this block has stored is there for the cluster.
-__device__ inline void arrive_in_cluster() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-#endif
-}
-/// This block is there, no more: a release would wait until what it has stored is seen everywhere.
+/// This block is there, and so are its barriers once published. No more: a release would wait until
+/// the whole device sees what the block has stored.
 __device__ inline void begin_in_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");

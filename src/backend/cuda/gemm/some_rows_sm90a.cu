@@ -1,361 +1,290 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in bfloat16 with up to 32 rows on Hopper, whose weights all fit into shared memory. The
 // copy engine brings them, asked before a block even knows that its inputs are there. Threads bring
-// rows then (RowPieces). A warp multiplies sixteen outputs of a slice with all rows: its code is
-// short, for it runs once and instructions that are not near are waited for. Of rows that are to be
-// normed it reads the sums of squares of its slice too (row_squares.cuh). One warp more finds what
-// sums are multiplied with, and asks for what is added to them. A thread block has 16, 32 or 48
-// outputs. Where outputs are few and slices many, two blocks of a cluster share the slices, and
-// each finishes half of the rows. Every output is summed as product.h says. A second product of
-// other inputs may be added to the first (ProductArgs::also): its slices come after those of the
-// first.
+// rows then (RowPieces). Of a slice a warp multiplies all outputs of the block, so that rows are
+// read once, or sixteen where that would be too many sums. One warp more helps: it brings what sums
+// are added to and multiplied with. Of rows that are to be normed, it and the warps that multiply
+// nothing add up the squares (row_squares.cuh). A thread block has 16, 32 or 48 outputs. Where
+// outputs are few and slices many, two blocks of a cluster share the slices, and each finishes half
+// of the rows. Every output is summed as product.h says. A second product of other inputs may be
+// added to the first (ProductArgs::also): its slices come after those of the first.
+//
+// All code here runs once in a kernel, so instructions and constants that are not near are waited
+// for: what is asked for first has little code and few arguments before it.
 #include <algorithm>
 #include <type_traits>
 
 #include "backend/cuda/gemm/copy_engine.cuh"
-#include "backend/cuda/gemm/mma.cuh"
-#include "backend/cuda/gemm/some_rows.cuh"
+#include "backend/cuda/gemm/held_rows.cuh"
 #include "backend/cuda/gemm/tensor_map.h"
 
 namespace toto::cuda {
 namespace {
 
-constexpr int kMostWarps = 20;      // more would leave a thread too few registers
-constexpr int kMostWorkers = 18;    // warps that bring rows and multiply
-constexpr int kLeastWorkers = 6;    // fewer would be slow in finishing outputs
-constexpr int kSlicesToSplit = 9;   // fewer are faster in one block
-constexpr int kChunk = kPitchBf16;  // k of a box of weights or rows: 128 bytes
-constexpr int kChunks = kSliceBf16 / kChunk;
-constexpr int kAlignment = 1024;
-
-/// What a product does, as far as it is known when the kernel is compiled: code that runs once in a
-/// kernel is waited for, so the products of layers have no more than they need.
-enum class Use : std::uint8_t { store, gated, residual, any, also };
-
-struct Held : RowsProduct {
-  Summand also;      // its slices come after those of the product itself
-  int first_slices;  // of the product itself
-  int slices;
-  int split = 1;       // blocks of a cluster, which share the slices: one or two
-  int own = 0;         // slices of a block, at most
-  int workers = 0;     // warps but the one that helps
-  bool early = false;  // lets_next_begin_early(), and calls are known
-};
-
-/// A block of `Parts` times sixteen outputs and `Tiles` times eight rows.
-template <int Parts, int Tiles>
-struct Block {
-  static constexpr int kOutputs = Parts * 16;
-  static constexpr int kRows = Tiles * kRowsOfTile;
-  static constexpr int kPartPitch = kOutputs + 4;     // what a warp stores goes to different banks
-  static constexpr int kBox = kOutputs * kChunk * 2;  // bytes
-  static constexpr int kRowBox = kRows * kChunk * 2;
-};
-
-/// Shared memory of a block. Boxes have rows of 128 bytes, swizzled.
-template <int Parts, int Tiles>
-struct HeldMemory {
-  using B = Block<Parts, Tiles>;
-  std::byte* ws;        // [own][kChunks] boxes of kOutputs rows
-  std::byte* xs;        // [own][kChunks] boxes of kRows rows
-  float* part;          // [slices][kRows / split][kPartPitch] of rows rank, rank + split, ...
-  float* before;        // [kRows][kOutputs] what a residual is added to
-  float* squares;       // [slices][kRows]
-  float* by;            // [kRows]
-  float* also_by;       // [kRows]
-  float* bias;          // [kOutputs]
-  float* also_bias;     // [kOutputs]
-  std::uint64_t* full;  // [own] the weights and rows of a slice are there
-
-  __device__ HeldMemory(void* shared, const Held& a) {
-    ws = static_cast<std::byte*>(shared);
-    ws += (kAlignment - shared_address(ws) % kAlignment) % kAlignment;
-    xs = ws + a.own * kChunks * B::kBox;
-    part = reinterpret_cast<float*>(xs + a.own * kChunks * B::kRowBox);
-    before = part + a.slices * (B::kRows / a.split) * B::kPartPitch;
-    squares = before + (a.epilogue == Epilogue::residual ? B::kRows * B::kOutputs : 0);
-    by = squares + a.slices * B::kRows;
-    also_by = by + B::kRows;
-    bias = also_by + B::kRows;
-    also_bias = bias + B::kOutputs;
-    full = reinterpret_cast<std::uint64_t*>(also_bias + B::kOutputs);
-  }
-  static std::int64_t bytes(const Held& a) {
-    const int floats = a.slices * (B::kRows / a.split) * B::kPartPitch +
-                       (a.epilogue == Epilogue::residual ? B::kRows * B::kOutputs : 0) +
-                       (a.slices + 2) * B::kRows + 2 * B::kOutputs;
-    return kAlignment + std::int64_t{a.own} * (kChunks * (B::kBox + B::kRowBox) + 8) +
-           std::int64_t{floats} * 4;
-  }
-};
-
-/// Where a lane finds what it loads of weights and rows, in the first boxes.
-struct Operands16 {
-  std::uint32_t w[kChunk / 16];  // of each sixteen k
-  std::uint32_t x[kChunk / 32];  // of each 32
-};
-
-/// The product of sixteen outputs of a box with all rows of another, `w` and `x` bytes behind the
-/// first ones.
-template <int Tiles>
-__device__ void multiply_boxes(float (&sum)[Tiles][4], const Operands16& at, std::uint32_t w,
-                               std::uint32_t x) {
-#pragma unroll
-  for (int k = 0; k < kChunk; k += 32) {
-    std::uint32_t in[Tiles][4];
-#pragma unroll
-    for (int t = 0; t < Tiles; ++t) {
-      load_matrices(in[t], at.x[k / 32] + x + t * kRowsOfTile * kChunk * 2);
-    }
-#pragma unroll
-    for (int step = 0; step < 2; ++step) {
-      std::uint32_t weights[4];
-      load_matrices(weights, at.w[k / 16 + step] + w);
-#pragma unroll
-      for (int t = 0; t < Tiles; ++t) {
-        multiply_add(sum[t], weights, in[t][2 * step], in[t][2 * step + 1]);
-      }
-    }
-  }
-}
-
-/// The sums of a warp to where its slice's are in part[][Pitch], `to` for its first row and the
-/// lane's output; or to the block of a cluster that finishes a row.
-template <int Pitch, int Tiles>
-__device__ void put_sums(const float (&sum)[Tiles][4], float* to, int split) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int t = 0; t < Tiles; ++t) {
-    const int row = t * kRowsOfTile + lane % 4 * 2;
-    if (split == 1) {
-      float* const at = to + row * Pitch;
-      at[0] = sum[t][0];
-      at[Pitch] = sum[t][1];
-      at[8] = sum[t][2];
-      at[Pitch + 8] = sum[t][3];
-    } else {
-      const std::uint32_t at = shared_address(to + row / 2 * Pitch);
-      store_at(at, 0, sum[t][0]);
-      store_at(at, 1, sum[t][1]);
-      store_at(at + 32, 0, sum[t][2]);
-      store_at(at + 32, 1, sum[t][3]);
-    }
-  }
-}
-
-/// For a norm that follows: two neighbours of a row, whose sixteen eight lanes have.
-__device__ void leave_pair(const Ahead& to, std::int64_t at, const float (&v)[2], bool there) {
-  const float sum = sum_across<1, kSixteen / 2>(__fadd_rn(square(v[0]), square(v[1])));
-  if (!there) return;
-  *reinterpret_cast<__nv_bfloat162*>(to.rows + at) = __floats2bfloat162_rn(v[0], v[1]);
-  if (at % kSixteen == 0) to.squares[at / kSixteen] = sum;
-}
+using namespace held;
 
 template <int Parts, int Tiles, Use U>
 __global__ void __launch_bounds__(32 * kMostWarps)
-    held_bf16(const __grid_constant__ CUtensorMap w_map,
+    held_bf16(const Asking ask, const __grid_constant__ CUtensorMap w_map,
               const __grid_constant__ CUtensorMap also_w_map, const Held a) {
   using B = Block<Parts, Tiles>;
   constexpr bool kAlso = U == Use::also;
   constexpr bool kAny = kAlso || U == Use::any;  // the arguments say what is done
   constexpr int kOutputs = B::kOutputs;
   constexpr int kRows = B::kRows;
+  constexpr int kTogether = B::kTogether;
+  constexpr int kTasks = Parts / kTogether;
   extern __shared__ float4 shared[];
-  const HeldMemory<Parts, Tiles> m(shared, a);
-  const bool gated = kAny ? a.epilogue == Epilogue::gated : U == Use::gated;
-  const bool residual = kAny ? a.epilogue == Epilogue::residual : U == Use::residual;
-  constexpr bool kMayNorm = U != Use::residual;
-  const bool smooth = kAny && a.silu;
-  const bool narrow = kAny && (a.silu || a.rounded);  // is what is stored
-  const bool adds = residual && a.out % 4 == 0;       // what is copied beforehand
-  const bool leaves = (kAlso || U == Use::residual) && a.ahead.rows != nullptr;
+  __shared__ HeldSmall<Parts, Tiles> m;
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
   const int lane = thread % 32;
-  const bool helps = warp == a.workers;
-  const int split = U == Use::residual ? a.split : 1;
-  const int rank = split == 1 ? 0 : static_cast<int>(blockIdx.x) % 2;
-  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x) / split * kOutputs;
-  const int first_slice = rank * a.slices / split;
-  const int own_slices = (rank + 1) * a.slices / split - first_slice;
-  const int own_rows = kRows / split;
-  const auto is_second = [&](int s) { return kAlso && s >= a.first_slices; };
-  const auto begin_of = [&](int s) { return (is_second(s) ? s - a.first_slices : s) * kSliceBf16; };
-  const auto chunks_of = [&](int s) {
-    return min(kChunks, ((is_second(s) ? a.also.pitch : a.pitch) - begin_of(s)) / kChunk);
+  const bool helps = warp == ask.workers;
+  const bool shares = U == Use::residual && ask.split == 2;
+  const int rank = shares ? static_cast<int>(blockIdx.x) % 2 : 0;
+  const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x >> (shares ? 1 : 0)) * kOutputs;
+  const int first_slice = rank * (ask.slices / 2);
+  const int own_slices = (shares && rank == 0 ? ask.slices / 2 : ask.slices) - first_slice;
+  const int own_rows = shares ? kRows / 2 : kRows;
+  const bool gated = kAny ? a.epilogue == Epilogue::gated : U == Use::gated;
+  const bool residual = kAny ? a.epilogue == Epilogue::residual : U == Use::residual;
+  const bool normed = U != Use::residual && a.squares != nullptr;
+  const bool also_normed = kAlso && a.also.squares != nullptr;
+  const HeldMemory<Parts, Tiles> large(shared, ask, own_rows, residual);
+  const auto is_second = [&](int s) { return kAlso && s >= ask.first_slices; };
+  const auto begin_of = [&](int s) {
+    return (is_second(s) ? s - ask.first_slices : s) * kSliceBf16;
   };
-  // Warps ask for slices by turns: a thread takes a hundred cycles for a box.
+  const auto chunks_of = [&](int s) {
+    return min(kChunks, ((is_second(s) ? ask.also_pitch : ask.pitch) - begin_of(s)) / kChunk);
+  };
+  // Until blocks have asked for their weights nothing else matters. Warps ask for slices by turns:
+  // a thread takes a hundred cycles for a box.
+  LiveRows live(ask.count, ask.known);
   if (lane == 0 && !helps) {
-    for (int i = warp; i < own_slices; i += a.workers) make_barrier(m.full + i, 1 + 32 * Tiles);
-    publish_barriers();
 #pragma unroll 1
-    for (int i = warp; i < own_slices; i += a.workers) {
+    for (int i = warp; i < own_slices; i += ask.workers) {
       const int s = first_slice + i;
       const int chunks = chunks_of(s);
+      make_barrier(m.full + i, 1 + 32 * Tiles);
+      publish_barriers();
       expect_bytes(m.full + i, chunks * B::kBox);
 #pragma unroll 1
       for (int c = 0; c < chunks; ++c) {
-        copy_tile(m.ws + (i * kChunks + c) * B::kBox, is_second(s) ? also_w_map : w_map,
+        copy_once(large.ws + (i * kChunks + c) * B::kBox, is_second(s) ? also_w_map : w_map,
                   begin_of(s) + c * kChunk, out0, m.full + i);
       }
     }
   }
+  if (lane == 0 && helps && shares) {
+    make_barrier(&m.sent, 1);
+    publish_barriers();
+    expect_bytes(&m.sent, ask.slices * own_rows * kOutputs * 4);
+  }
   __syncwarp();
-  // Addresses are worked out before the inputs are there.
-  Operands16 at{};
-#pragma unroll
-  for (int i = 0; i < kChunk / 16; ++i) {
-    at.w[i] = shared_address(m.ws) + lane % 16 * 128 + ((2 * i + lane / 16) ^ (lane & 7)) * 16;
-  }
-#pragma unroll
-  for (int i = 0; i < kChunk / 32; ++i) {
-    at.x[i] = shared_address(m.xs) + lane % 8 * 128 + ((4 * i + lane / 8) ^ (lane & 7)) * 16;
-  }
-  const RowPieces pieces(B::kRowBox);
-  if (split > 1) begin_in_cluster();
+  if (shares) begin_in_cluster();
   __syncthreads();  // barriers are there
-  if (helps) {
-    for (int o = lane; o < kOutputs; o += 32) {
-      const bool inside = out0 + o < a.stored;
-      m.bias[o] = a.bias != nullptr && inside ? a.bias[out0 + o] : 0.0F;
-      if (kAlso) m.also_bias[o] = a.also.bias != nullptr && inside ? a.also.bias[out0 + o] : 0.0F;
-    }
-  }
 
-  if (a.early) let_next_begin();
-  const std::int32_t rows = begin_with_rows(a.count, a.known);
+  if (ask.early) let_next_begin();
+  if (helps) {
+    const auto bring = [&](float* to, const float* bias) {
+#pragma unroll 1
+      for (int o = lane; o < kOutputs; o += 32) {
+        const bool inside = bias != nullptr && out0 + o < a.stored;
+        copy_4(to + o, inside ? bias + out0 + o : bias, inside ? 4 : 0);
+      }
+    };
+    bring(m.bias, a.bias);
+    if (kAlso) bring(m.also_bias, a.also.bias);
+  }
+  // What rows are asked for with is worked out before they are there, and kept from being put off.
+  struct Eight {  // rows of a slice
+    int slice, row;
+    RowPieces pieces;
+  };
+  const auto eight_of = [&](int task) {
+    const int i = task / Tiles;
+    const int row = (task - i * Tiles) * kRowsOfTile;
+    const bool second = is_second(first_slice + i);
+    const std::int32_t k = begin_of(first_slice + i);
+    const std::int32_t width = padded_bf16(second ? a.also.in : a.in);
+    const auto* const x = static_cast<const __nv_bfloat16*>(second ? a.also.x : a.x);
+    const std::uint32_t to = shared_address(large.xs) + i * kChunks * B::kRowBox + row * 128;
+    return Eight{i, row, {to, x + row * width + k, width, width - k}};
+  };
+  Eight eight = eight_of(warp);
+  asm volatile(""
+               : "+l"(eight.pieces.from), "+r"(eight.pieces.to), "+r"(eight.pieces.width),
+                 "+r"(eight.pieces.columns), "+r"(eight.slice), "+r"(eight.row)
+               :
+               : "memory");
+  const std::int32_t rows = live.begin();
   if (!helps) {
 #pragma unroll 1
-    for (int task = warp; task < own_slices * Tiles; task += a.workers) {
-      const int i = task / Tiles;
-      const int row = (task - i * Tiles) * kRowsOfTile;
-      const int s = first_slice + i;
-      const bool second = is_second(s);
-      const std::int32_t width = padded_bf16(second ? a.also.in : a.in);
-      const std::int32_t k = begin_of(s);
-      pieces.copy(shared_address(m.xs) + i * kChunks * B::kRowBox + row * 128,
-                  static_cast<const __nv_bfloat16*>(second ? a.also.x : a.x) + row * width + k,
-                  width, rows - row, width - k);
-      arrive_when_copied(m.full + i);
+    for (int task = warp; task < own_slices * Tiles;) {
+      eight.pieces.template copy<B::kRowBox>(rows - eight.row);
+      arrive_when_copied(m.full + eight.slice);
+      task += ask.workers;
+      if (task < own_slices * Tiles) eight = eight_of(task);
     }
   } else {
-    if (lane < kRows) {
-      m.by[lane] = a.scale != nullptr && lane < rows ? a.scale[lane] : 1;
-      if (kAlso) m.also_by[lane] = a.also.scale != nullptr && lane < rows ? a.also.scale[lane] : 1;
-    }
-    for (int i = lane; adds && i < kRows * (kOutputs / 4); i += 32) {
-      const int r = i / (kOutputs / 4);
-      const int o = i % (kOutputs / 4) * 4;
-      const bool inside = r < rows && out0 + o < a.out;
-      const float* const y = static_cast<const float*>(a.y);
-      copy_16(m.before + r * kOutputs + o, inside ? y + std::int64_t{r} * a.out + out0 + o : y,
-              inside ? 16 : 0);
+    if (residual && a.out % 4 == 0) {
+#pragma unroll 1
+      for (int i = lane; i < kRows * (kOutputs / 4); i += 32) {
+        const int r = i / (kOutputs / 4);
+        const int o = i % (kOutputs / 4) * 4;
+        const bool inside = r < rows && out0 + o < a.out;
+        const float* const y = static_cast<const float*>(a.y);
+        copy_16(large.before + r * kOutputs + o,
+                inside ? y + std::int64_t{r} * a.out + out0 + o : y, inside ? 16 : 0);
+      }
     }
     commit_copies();
+    const auto scale = [&](float* by, const float* scales) {
+      if (lane < kRows) by[lane] = scales != nullptr && lane < rows ? scales[lane] : 1;
+    };
+    if (!normed) scale(m.by, a.scale);
+    if (kAlso && !also_normed) scale(m.also_by, a.also.scale);
     wait_copies<0>();
   }
-  if (split > 1) await_cluster();
+  if (shares) await_cluster();
 
   if (!helps) {
+    const std::uint32_t lane_w =
+        shared_address(large.ws) + lane % 16 * 128 + (lane / 16 ^ lane % 8) * 16;
+    const std::uint32_t lane_x =
+        shared_address(large.xs) + lane % 8 * 128 + (lane / 8 ^ lane % 8) * 16;
 #pragma unroll 1
-    for (int task = warp; task < own_slices * Parts; task += a.workers) {
-      const int i = task / Parts;
-      const int p = task - i * Parts;
+    for (int task = warp; task < own_slices * kTasks; task += ask.workers) {
+      const int i = task / kTasks;
+      const int p = (task - i * kTasks) * kTogether;
       const int s = first_slice + i;
       const int chunks = chunks_of(s);
-      const std::uint32_t w = i * kChunks * B::kBox + p * 16 * kChunk * 2;
-      const std::uint32_t x = i * kChunks * B::kRowBox;
-      const bool second = is_second(s);
-      const float* const squares = second ? a.also.squares : a.squares;
-      const bool norms = kMayNorm && p == 0 && squares != nullptr && lane < rows;
-      SliceSixteens sixteens;
-      if (norms) {
-        const std::int32_t in = second ? a.also.in : a.in;
-        sixteens.load(squares + std::int64_t{lane} * (in / kSixteen),
-                      second ? s - a.first_slices : s, in);
-      }
-      float sum[Tiles][4] = {};
+      const std::uint32_t w = lane_w + i * kChunks * B::kBox + p * 16 * kChunk * 2;
+      const std::uint32_t x = lane_x + i * kChunks * B::kRowBox;
+      float sum[kTogether][Tiles][4] = {};
       wait_barrier(m.full + i, 0);
       if (chunks == kChunks) {
-#pragma unroll
-        for (int c = 0; c < kChunks; ++c) {
-          multiply_boxes(sum, at, w + c * B::kBox, x + c * B::kRowBox);
-        }
+        multiply_boxes<kChunks, B::kBox, B::kRowBox>(sum, w, x);
       } else {
 #pragma unroll 1
         for (int c = 0; c < chunks; ++c) {
-          multiply_boxes(sum, at, w + c * B::kBox, x + c * B::kRowBox);
+          multiply_boxes<1, B::kBox, B::kRowBox>(sum, w + c * B::kBox, x + c * B::kRowBox);
         }
       }
-      put_sums<B::kPartPitch>(sum, m.part + s * own_rows * B::kPartPitch + p * 16 + lane / 4,
-                              split);
-      if (norms) m.squares[s * kRows + lane] = sixteens.sum();
+#pragma unroll
+      for (int q = 0; q < kTogether; ++q) {
+        float* const to = large.part + s * own_rows * B::kPartPitch + (p + q) * 16;
+        if (shares) {
+          send_sums<B::kPartPitch>(sum[q], to, &m.sent);
+        } else {
+          put_sums<B::kPartPitch>(sum[q], to);
+        }
+      }
+    }
+  }
+  const bool smooth = kAny && a.silu;
+  const bool narrow = kAny && (a.silu || a.rounded);  // is what is stored
+  const bool adds = residual && a.out % 4 == 0;       // what was copied beforehand
+  const bool leaves = (kAlso || U == Use::residual) && a.ahead.rows != nullptr;
+  // Warps that multiply nothing and the one that helps sum squares; that makes roots of them.
+  if (normed || also_normed) {
+    constexpr int kSquares = 1;  // the barrier
+    const int idle = max(ask.workers - own_slices * kTasks, 0);
+    const int first = ask.workers - idle;
+    if (warp >= first) {
+#pragma unroll 1
+      for (int s = warp - first; s < ask.slices; s += idle + 1) {
+        const bool second = is_second(s);
+        const float* const squares = second ? a.also.squares : a.squares;
+        const std::int32_t in = second ? a.also.in : a.in;
+        if (squares == nullptr || lane >= rows) continue;
+        SliceSixteens sixteens;
+        sixteens.load(squares + std::int64_t{lane} * (in / kSixteen),
+                      second ? s - ask.first_slices : s, in);
+        large.squares[s * kRows + lane] = sixteens.sum();
+      }
+      __syncwarp();
+    }
+    if (warp >= first && !helps) {
+      asm volatile("bar.arrive %0, %1;" ::"n"(kSquares), "r"(32 * (idle + 1)) : "memory");
+    } else if (helps) {
+      asm volatile("bar.sync %0, %1;" ::"n"(kSquares), "r"(32 * (idle + 1)) : "memory");
+      const auto root = [&](int from, int to, std::int32_t in) {
+        float all = 0;
+#pragma unroll 4
+        for (int s = from; s < to; ++s) all += large.squares[s * kRows + lane];
+        return inverse_root(all, in, a.epsilon);
+      };
+      if (lane < rows) {
+        if (normed) m.by[lane] = root(0, kAlso ? ask.first_slices : ask.slices, a.in);
+        if (also_normed) m.also_by[lane] = root(ask.first_slices, ask.slices, a.also.in);
+      }
     }
   }
   const int width = gated ? kOutputs / 2 : kOutputs;
   const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
   const std::int32_t column0 = gated ? out0 / 2 : out0;
-  if (split > 1) {
-    arrive_in_cluster();
-    await_cluster();
-  } else {
-    __syncthreads();
-  }
-
-  // Two neighbours at a time.
+  __syncthreads();
+  // Two neighbours of a row at a time.
+  if (shares) wait_barrier(&m.sent, 0);
 #pragma unroll 1
   for (int i = thread; i < own_rows * width / 2; i += static_cast<int>(blockDim.x)) {
     const int own_row = gated ? i / (kOutputs / 4) : i / (kOutputs / 2);
-    const int o = (i - own_row * (width / 2)) * 2;
-    const int r = own_row * split + rank;
-    const std::int32_t column = column0 + o;
+    const int n = (i - own_row * (width / 2)) * 2;
+    const int r = shares ? own_row * 2 + rank : own_row;
+    const std::int32_t column = column0 + n;
     const bool there = r < rows && column < columns;
-    if (!there && !leaves) continue;  // those who leave something do so side by side
-    const int first = gated ? o / 8 * 16 + o % 8 : o;  // gates and values lie in groups of eight
-    const float* const part = m.part + own_row * B::kPartPitch + first;
-    const int apart = own_rows * B::kPartPitch;
+    if (!there && !leaves) continue;               // those who leave something do so side by side
+    const int o = gated ? n / 8 * 16 + n % 8 : n;  // gates and values lie in groups of eight
+    const std::int64_t to = std::int64_t{r} * columns + column;
+    const float* const sums = large.part + own_row * B::kPartPitch + (shares ? place_sent(o) : o);
+    const int beside = shares ? 2 : 1;
+    const int apart = own_rows * B::kPartPitch;  // slices
+    const float by = m.by[r];
+    const float2 bias = *reinterpret_cast<const float2*>(m.bias + o);
+    float2 before{};
+    if (residual) {
+      if (adds || !there) {
+        before = *reinterpret_cast<const float2*>(large.before + r * kOutputs + n);
+      } else {
+        const float* const y = static_cast<const float*>(a.y) + to;
+        before = {y[0], column + 1 < columns ? y[1] : 0.0F};
+      }
+    }
     float v[2] = {};
     float u[2] = {};
 #pragma unroll 4
-    for (int s = 0; s < (kAlso ? a.first_slices : a.slices); ++s) {
-      const float2 of = *reinterpret_cast<const float2*>(part + s * apart);
-      v[0] += of.x, v[1] += of.y;
+    for (int s = 0; s < (kAlso ? ask.first_slices : ask.slices); ++s) {
+      if (U == Use::residual) {
+        v[0] += sums[s * apart], v[1] += sums[s * apart + beside];
+      } else {
+        const float2 of = *reinterpret_cast<const float2*>(sums + s * apart);
+        v[0] += of.x, v[1] += of.y;
+      }
       if (gated) {
-        const float2 values = *reinterpret_cast<const float2*>(part + s * apart + 8);
+        const float2 values = *reinterpret_cast<const float2*>(sums + s * apart + 8);
         u[0] += values.x, u[1] += values.y;
       }
     }
-    float also[2] = {};
+    v[0] = __fmaf_rn(v[0], by, bias.x);
+    v[1] = __fmaf_rn(v[1], by, bias.y);
     if (kAlso) {
-      for (int s = a.first_slices; s < a.slices; ++s) {
-        also[0] += part[s * apart], also[1] += part[s * apart + 1];
+      float also[2] = {};
+      for (int s = ask.first_slices; s < ask.slices; ++s) {
+        also[0] += sums[s * apart], also[1] += sums[s * apart + 1];
       }
-    }
-    const auto root = [&](int from, int to, std::int32_t in) {
-      float all = 0;
-#pragma unroll 4
-      for (int s = from; s < to; ++s) all += m.squares[s * kRows + r];
-      return inverse_root(all, in, a.epsilon);
-    };
-    const bool normed = kMayNorm && a.squares != nullptr;
-    const float by = normed ? root(0, kAlso ? a.first_slices : a.slices, a.in) : m.by[r];
-    const float also_by = !kAlso                      ? 0.0F
-                          : a.also.squares == nullptr ? m.also_by[r]
-                                                      : root(a.first_slices, a.slices, a.also.in);
-    const std::int64_t to = std::int64_t{r} * columns + column;
 #pragma unroll
-    for (int n = 0; n < 2; ++n) {
-      v[n] = __fmaf_rn(v[n], by, m.bias[first + n]);
-      if (kAlso) {
-        v[n] = add_residual(v[n], __fmaf_rn(also[n], also_by, m.also_bias[first + n]));
-      }
-      if (gated || smooth) v[n] = silu(v[n]);
-      if (gated) v[n] *= __fmaf_rn(u[n], by, m.bias[first + 8 + n]);
-      if (residual && column + n < columns) {
-        const float* const y = static_cast<const float*>(a.y);
-        v[n] = add_residual(adds || !there ? m.before[r * kOutputs + o + n] : y[to + n], v[n]);
+      for (int k = 0; k < 2; ++k) {
+        v[k] = add_residual(v[k], __fmaf_rn(also[k], m.also_by[r], m.also_bias[o + k]));
       }
     }
+    if (gated || smooth) v[0] = silu(v[0]), v[1] = silu(v[1]);
+    if (gated) {
+      v[0] *= __fmaf_rn(u[0], by, m.bias[o + 8]);
+      v[1] *= __fmaf_rn(u[1], by, m.bias[o + 9]);
+    }
+    if (residual) v[0] = add_residual(before.x, v[0]), v[1] = add_residual(before.y, v[1]);
     if (leaves) leave_pair(a.ahead, to, v, there);
     if (!there) continue;
     const bool both = columns % 2 == 0;
@@ -412,57 +341,66 @@ void with_use(Use use, const Run& run) {
 
 /// false where a block has not as much shared memory.
 template <int Parts, int Tiles>
-bool run(Held a, const ProductArgs& args, const Stream& s) {
+bool run(const Held& a, const ProductArgs& args, bool early, const Stream& s) {
   using B = Block<Parts, Tiles>;
   const Use use = use_of(args);
   const unsigned blocks = ceil_div(a.stored, B::kOutputs);
   const bool few = 2 * blocks <= static_cast<unsigned>(s.processors);
-  if (use == Use::residual && few && a.slices >= kSlicesToSplit) a.split = 2;
-  a.own = (a.slices + a.split - 1) / a.split;
-  const int tasks = std::max(a.own * std::max(Parts, Tiles), kLeastWorkers);
+  Asking ask{a.pitch, slices_of(a.in), slices_of(a.in), a.also.pitch};
+  ask.slices += slices_of(a.also.in);
+  ask.known = a.known, ask.early = early, ask.count = a.count;
+  if (use == Use::residual && few && ask.slices >= kSlicesToSplit) ask.split = 2;
+  ask.own = (ask.slices + ask.split - 1) / ask.split;
+  if (ask.own > kMostSlices) return false;
+  const int multiply = ask.own * Parts / B::kTogether;
+  const int squares = (args.squares == nullptr ? 0 : ask.first_slices) +
+                      (args.also.squares == nullptr ? 0 : ask.slices - ask.first_slices);
+  const int sum = std::clamp(kMostWorkers - multiply, 0, std::min(squares, kSumming));
+  const int tasks = std::max({ask.own * Tiles, multiply + sum, kLeastWorkers});
   const int rounds = (tasks + kMostWorkers - 1) / kMostWorkers;
-  a.workers = (tasks + rounds - 1) / rounds;
-  const std::int64_t bytes = HeldMemory<Parts, Tiles>::bytes(a);
-  if (bytes > s.shared_bytes) return false;
+  ask.workers = (tasks + rounds - 1) / rounds;
+  const std::int64_t bytes = HeldMemory<Parts, Tiles>::bytes(ask, a.epilogue);
+  constexpr int kSmall = sizeof(HeldSmall<Parts, Tiles>);
+  if (bytes + kSmall > s.shared_bytes) return false;
   const CUtensorMap w = boxes_of(args.w, true, a.stored, a.pitch, B::kOutputs);
   const CUtensorMap also_w =
       use == Use::also ? boxes_of(args.also.w, true, a.stored, args.also.pitch, B::kOutputs) : w;
   with_use(use, [&](auto of) {
     constexpr auto kernel = held_bf16<Parts, Tiles, of()>;
     allow_shared_memory<kernel>(static_cast<std::size_t>(bytes));
-    launch_clusters(kernel, static_cast<unsigned>(a.split),
-                    dim3(blocks * static_cast<unsigned>(a.split)),
-                    dim3(32 * static_cast<unsigned>(a.workers + 1)),
-                    static_cast<std::size_t>(bytes), s, w, also_w, a);
+    launch_clusters(kernel, static_cast<unsigned>(ask.split),
+                    dim3(blocks * static_cast<unsigned>(ask.split)),
+                    dim3(32 * static_cast<unsigned>(ask.workers + 1)),
+                    static_cast<std::size_t>(bytes), s, ask, w, also_w, a);
   });
   return true;
 }
 
 /// Wide blocks where narrow ones would come in more than one wave: rows are read less often.
 template <int Tiles>
-bool choose(const Held& a, const ProductArgs& args, const Stream& s) {
+bool choose(const Held& a, const ProductArgs& args, bool early, const Stream& s) {
   const auto waves = [&](int outputs) {
     return ceil_div(a.stored, outputs) > static_cast<unsigned>(s.processors);
   };
-  if (waves(32) && !waves(48) && run<3, Tiles>(a, args, s)) return true;
-  return (waves(16) && run<2, Tiles>(a, args, s)) || run<1, Tiles>(a, args, s);
+  if (waves(32) && !waves(48) && run<3, Tiles>(a, args, early, s)) return true;
+  return (waves(16) && run<2, Tiles>(a, args, early, s)) || run<1, Tiles>(a, args, early, s);
 }
 
 }  // namespace
 
 bool held_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (!s.hopper || a.gain != nullptr) return false;
-  Held held{rows_product(a, s), a.also, slices_of(a.in), slices_of(a.in) + slices_of(a.also.in)};
-  held.early = held.known && lets_next_begin_early(a.rows, std::min(a.in, a.stored));
+  const Held held{rows_product(a, s), a.also};
+  const bool early = held.known && lets_next_begin_early(a.rows, std::min(a.in, a.stored));
   switch ((a.rows.count + kRowsOfTile - 1) / kRowsOfTile) {
     case 1:
-      return choose<1>(held, a, s);
+      return choose<1>(held, a, early, s);
     case 2:
-      return choose<2>(held, a, s);
+      return choose<2>(held, a, early, s);
     case 3:
-      return choose<3>(held, a, s);
+      return choose<3>(held, a, early, s);
     default:
-      return choose<4>(held, a, s);
+      return choose<4>(held, a, early, s);
   }
 }
 

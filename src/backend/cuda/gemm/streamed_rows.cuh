@@ -128,8 +128,7 @@ __device__ inline void bring_boxes(std::byte* to, const CUtensorMap& map, int bo
 /// (RowPieces), and of them only those that are there.
 template <int Tiles, Use U>
 __device__ inline void bring_rows(const Streamed& a, const StreamedMemory<Tiles, U>& m,
-                                  const CUtensorMap& map, const RowPieces& pieces, const Own& own,
-                                  std::int32_t rows) {
+                                  const CUtensorMap& map, const Own& own, std::int32_t rows) {
   using M = StreamedMemory<Tiles, U>;
   constexpr int kStages = M::kStagesOfRows;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -151,7 +150,8 @@ __device__ inline void bring_rows(const Streamed& a, const StreamedMemory<Tiles,
     for (int slice = 0; slice < own.slices + kOnTheWay; ++slice) {
       if (slice < own.slices) {
         wait_barrier(m.used + at.stage, at.parity);
-        pieces.copy(shared_address(m.xs) + at.stage * M::kRowSlice, x, width, rows, columns);
+        RowPieces(shared_address(m.xs) + at.stage * M::kRowSlice, x, width, columns)
+            .template copy<M::kRowBox>(rows);
         x += kSliceBf16;
         columns -= kSliceBf16;
         at.advance();

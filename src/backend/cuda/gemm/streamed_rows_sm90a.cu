@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(32 * most_warps(U), 2)
     publish_barriers();
   }
   __syncthreads();
-  if (kShares) arrive_in_cluster();
+  if (kShares) begin_in_cluster();
 
   const auto begin = [&] {
     if (a.known) let_next_begin();
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(32 * most_warps(U), 2)
       if (lane == 0) {
         wait_barrier(m.empty + at.stage, at.parity);
         expect_bytes(m.full + at.stage, kChunks * box_bytes);
-        copy_tile(m.ws + at.stage * kChunks * box_bytes, w_map, 0, own.first_out,
+        copy_once(m.ws + at.stage * kChunks * box_bytes, w_map, 0, own.first_out,
                   own.first_k / kChunk + slice * kChunks, m.full + at.stage);
       }
       __syncwarp();
@@ -184,10 +184,9 @@ __global__ void __launch_bounds__(32 * most_warps(U), 2)
   }
   if (warp > multipliers) {
     const bool brings = warp == multipliers + 1;
-    const RowPieces pieces(M::kRowBox);
     const std::int32_t rows = begin();
     if (kShares || !brings) find_scales(a, m, rows);
-    if (brings) bring_rows(a, m, x_map, pieces, own, rows);
+    if (brings) bring_rows(a, m, x_map, own, rows);
     return;
   }
   const std::int32_t rows = begin();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of Toto 2.0 over time (spec B7.2) on tensor cores, for bfloat16 weights and heads of 64
 // channels, which all released sizes have. Queries, keys, values and weights are rounded to tf32;
-// sums are float32. A warp has sixteen queries and takes 32 keys at a time.
+// sums are float32. A warp takes sixteen queries, and 32 keys at a time.
 //
 // There are three ways with the same bits. Where the keys and values of a lane fit into shared
 // memory, a thread block prepares them there for all its queries: of few warps where there are many
@@ -21,8 +21,9 @@ using namespace tiles;
 
 constexpr int kWarps = 4;
 constexpr int kLaneWarps = 2;    // few: short contexts have two tiles of queries
-constexpr int kAloneWarps = 10;  // where there are so few lanes that processors are idle
-constexpr int kAloneTiles = 5;   // of queries then
+constexpr int kAloneWarps = 14;  // where there are so few lanes that processors are idle
+constexpr int kAloneTiles = 5;   // of queries then, two warps each
+static_assert(2 * kAloneTiles < kAloneWarps, "some prepare keys");
 
 /// The first key of a lane in the cache of a head group.
 __device__ std::int64_t slot_of(const CallSlice& s, const HeadShape& shape, std::int32_t variate,
@@ -49,24 +50,26 @@ struct LaneAt {
   }
 };
 
-/// Attends with a tile and hands on what that gives.
+/// Attends with a tile and hands on what that gives: of `Halves` of the channels from number
+/// `first` on.
+template <int Halves = 2>
 __device__ void finish_tile(const Attention& a, const LaneAt& at, const Tile& tile,
                             const Queries& q, const float* keys, const float* values,
-                            std::int32_t pitch) {
+                            std::int32_t pitch, int first = 0) {
   const CallSlice& s = at.s;
   const std::uint8_t* const hidden =
       s.time_mask ? a.arrays.hidden + first_patch_of(s, at.lane.variate) + s.first_slot : nullptr;
   const int column = static_cast<int>(threadIdx.x) % 4;
-  float out[kSteps][4];
-  attend_tile(q, tile, keys, values, pitch, hidden, out);
+  float out[4 * Halves][4];
+  attend_tile<Halves>(q, tile, keys, values + first, pitch, hidden, out);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     if (!tile.there[r]) continue;
     const std::int64_t row = s.row + std::int64_t{at.lane.variate} * s.tokens + tile.token[r];
     __nv_bfloat16* const to =
-        a.out + row * a.shape.attended() + std::int64_t{tile.head[r]} * kWidth + 8 * column;
+        a.out + row * a.shape.attended() + std::int64_t{tile.head[r]} * kWidth + first + 8 * column;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    for (int half = 0; half < Halves; ++half) {
       const float(*const of)[4] = out + 4 * half;
       const uint2 low = four_bf16({of[0][2 * r], of[1][2 * r], of[2][2 * r], of[3][2 * r]});
       const uint2 high =
@@ -222,7 +225,8 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
 }
 
 /// The same where few lanes leave processors idle: with more warps, some of which prepare queries
-/// while the others prepare keys. Of few rows it lets the next kernel begin early.
+/// while the others prepare keys. Two share a tile, each has half of the values' channels. Of few
+/// rows it lets the next kernel begin early.
 __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attention a) {
   extern __shared__ float4 shared[];
   if (a.early) let_next_begin();
@@ -235,19 +239,19 @@ __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attentio
   const std::int32_t n = at.s.patch + at.s.tokens - at.s.first_slot;
   auto* const keys = reinterpret_cast<float*>(shared);
   float* const values = keys + n * kPitch;
-  const int tiles = (at.queries + kTile - 1) / kTile;
-  if (warp >= tiles) {
-    const LaneKeys own{a, at, group, keys, n, warp - tiles, kAloneWarps - tiles};
+  const int attending = (at.queries + kTile - 1) / kTile * 2;
+  if (warp >= attending) {
+    const LaneKeys own{a, at, group, keys, n, warp - attending, kAloneWarps - attending};
     const float4 gain = key_gain(a, own.lane());
     const KeyRotation rotation = own.first_rotation();
     end_lookups(a.known);
     own.bring();
     own.prepare(gain, rotation);
     __syncthreads();
-    return pass_rows(a, at, group, static_cast<std::int32_t>(threadIdx.x) - 32 * tiles,
-                     32 * (kAloneWarps - tiles));
+    return pass_rows(a, at, group, static_cast<std::int32_t>(threadIdx.x) - 32 * attending,
+                     32 * (kAloneWarps - attending));
   }
-  const Tile tile(at.s, a.heads_per_group, group, warp * kTile);
+  const Tile tile(at.s, a.heads_per_group, group, warp / 2 * kTile);
   const QueryGain gain(a);
   const QueryRotation rotations[2] = {{a, at.source, tile, 0}, {a, at.source, tile, 1}};
   const QueriesAt queries = at.queries_at(a, tile);
@@ -255,7 +259,7 @@ __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attentio
   const Queries q(
       a, RawQueries(queries), [&] { return gain; }, [&](int r) { return rotations[r]; });
   __syncthreads();
-  finish_tile(a, at, tile, q, keys, values, kPitch);
+  finish_tile<1>(a, at, tile, q, keys, values, kPitch, warp % 2 * (kWidth / 2));
 }
 
 /// Half a warp for each row and head group: its key and value to the cache.

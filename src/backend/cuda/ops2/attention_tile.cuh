@@ -257,11 +257,13 @@ struct Queries {
 };
 
 /// softmax(q.k) v of a tile. keys, values: rows of `pitch` floats, tf32. hidden: flags of the keys,
-/// where only keys as hidden as the query are seen; or nullptr. out[4 h + j][2 r + i] is of the
-/// tile's query lane / 4 + 8 r and its channel 32 h + 8 (lane % 4) + 4 i + j.
+/// where only keys as hidden as the query are seen; or nullptr. Of the values `Halves` of the
+/// channels are taken, from `values` on: out[4 h + j][2 r + i] is of the tile's query
+/// lane / 4 + 8 r and its channel 32 h + 8 (lane % 4) + 4 i + j of those.
+template <int Halves>
 __device__ inline void attend_tile(const Queries& q, const Tile& tile, const float* keys,
                                    const float* values, std::int32_t pitch,
-                                   const std::uint8_t* hidden, float (&out)[kSteps][4]) {
+                                   const std::uint8_t* hidden, float (&out)[4 * Halves][4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = lane / 4;
   const int column = lane % 4;
@@ -269,7 +271,7 @@ __device__ inline void attend_tile(const Queries& q, const Tile& tile, const flo
   float highest[2] = {-INFINITY, -INFINITY};
   float total[2] = {};
 #pragma unroll
-  for (int j = 0; j < kSteps; ++j) {
+  for (int j = 0; j < 4 * Halves; ++j) {
 #pragma unroll
     for (int c = 0; c < 4; ++c) out[j][c] = 0;
   }
@@ -328,7 +330,7 @@ __device__ inline void attend_tile(const Queries& q, const Tile& tile, const flo
       total[r] = total[r] * correction + sum;
       if (first == 0) continue;
 #pragma unroll
-      for (int j = 0; j < kSteps; ++j) {
+      for (int j = 0; j < 4 * Halves; ++j) {
         out[j][2 * r] *= correction;
         out[j][2 * r + 1] *= correction;
       }
@@ -344,7 +346,7 @@ __device__ inline void attend_tile(const Queries& q, const Tile& tile, const flo
       const float* const even = values + std::int64_t{min(key, last)} * pitch + 4 * row;
       const float* const odd = values + std::int64_t{min(key + 1, last)} * pitch + 4 * row;
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {  // of the channels; column 4 row + j of step j
+      for (int half = 0; half < Halves; ++half) {  // of the channels; column 4 row + j of step j
         const float4 e = *reinterpret_cast<const float4*>(even + half * kWidth / 2);
         const float4 o = *reinterpret_cast<const float4*>(odd + half * kWidth / 2);
         float(*const to)[4] = out + 4 * half;
@@ -359,7 +361,7 @@ __device__ inline void attend_tile(const Queries& q, const Tile& tile, const flo
   for (int r = 0; r < 2; ++r) {
     const float by = inverse_of(sum_of_lanes<4>(total[r]));  // of at least 1: the highest has 1
 #pragma unroll
-    for (int j = 0; j < kSteps; ++j) {
+    for (int j = 0; j < 4 * Halves; ++j) {
       out[j][2 * r] *= by;
       out[j][2 * r + 1] *= by;
     }

@@ -39,7 +39,7 @@ struct Bfloat16 {
 
   static __device__ void stream(void* to, const CUtensorMap& map, int unit, int stage,
                                 std::uint64_t* full) {
-    copy_tile(to, map, 0, unit * kOutputs, stage * (kDim / 64), full);
+    copy_once(to, map, 0, unit * kOutputs, stage * (kDim / 64), full);
   }
   static __device__ float residual(float before, float v) { return add_residual(before, v); }
 
