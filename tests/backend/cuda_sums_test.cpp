@@ -137,7 +137,7 @@ TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
   }
 }
 
-// Behind a norm: weights that a thread block holds (some_rows_sm90a.cu), and those of wide layers,
+// Behind a norm: weights that a thread block holds (held_rows_sm90a.cu), and those of wide layers,
 // which are streamed (streamed_rows_sm90a.cu). Where rows are many, not all slices fit.
 TEST_F(CudaSums, ANormedProductDoesNotDependOnTheNumberOfRows) {
   for (const auto& size : {std::pair{896, 256},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in bfloat16 of some rows whose weights a thread block holds (some_rows_sm90a.cu): what
+// Products in bfloat16 of some rows whose weights a thread block holds (held_rows_sm90a.cu): what
 // kernels are told, shared memory, and what a warp does with a slice.
 #pragma once
 
@@ -93,8 +93,9 @@ struct alignas(16) HeldSmall {
 
 /// The product of some sixteens of outputs of `Chunks` boxes with all rows of others, which lie
 /// WBox and XBox bytes apart: `w` and `x` are where a lane finds what it loads of the first k. Of
-/// those that follow it is in other sixteens of the 128 bytes, as boxes are swizzled. Where there
-/// are registers for it, a step's operands are loaded before the step before it multiplies.
+/// those that follow it is in other sixteens of the 128 bytes, as boxes are swizzled. Up to six
+/// tiles of sums, a step's operands are loaded before the step before it multiplies; of more, that
+/// is slower.
 template <int Chunks, int WBox, int XBox, int Sixteens, int Tiles>
 __device__ void multiply_boxes(float (&sum)[Sixteens][Tiles][4], std::uint32_t w, std::uint32_t x) {
   constexpr int kOfBox = kChunk / 16;  // steps

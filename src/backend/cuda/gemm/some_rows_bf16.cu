@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in bfloat16 with up to 32 rows, of any width: the weights are streamed once. On Hopper
-// some_rows_sm90a.cu has most of them, and streamed_rows_sm90a.cu those of wide layers. A thread
+// held_rows_sm90a.cu has most of them, and streamed_rows_sm90a.cu those of wide layers. A thread
 // block has 16, 32 or 48 outputs. A warp has eight rows of one slice of k; those of a slice share
 // its weights, which they ask for before they even know that the inputs are there. One warp more
 // finds what sums are multiplied with, and asks for what is added to them.

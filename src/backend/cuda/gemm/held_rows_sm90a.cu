@@ -341,14 +341,15 @@ void with_use(Use use, const Run& run) {
 
 /// false where a block has not as much shared memory.
 template <int Parts, int Tiles>
-bool run(const Held& a, const ProductArgs& args, bool early, const Stream& s) {
+bool run(const Held& a, const ProductArgs& args, const Stream& s) {
   using B = Block<Parts, Tiles>;
   const Use use = use_of(args);
   const unsigned blocks = ceil_div(a.stored, B::kOutputs);
   const bool few = 2 * blocks <= static_cast<unsigned>(s.processors);
   Asking ask{a.pitch, slices_of(a.in), slices_of(a.in), a.also.pitch};
   ask.slices += slices_of(a.also.in);
-  ask.known = a.known, ask.early = early, ask.count = a.count;
+  ask.known = a.known, ask.count = a.count;
+  ask.early = a.known && lets_next_begin_early(a.count, std::min(a.in, a.stored));
   if (use == Use::residual && few && ask.slices >= kSlicesToSplit) ask.split = 2;
   ask.own = (ask.slices + ask.split - 1) / ask.split;
   if (ask.own > kMostSlices) return false;
@@ -378,12 +379,12 @@ bool run(const Held& a, const ProductArgs& args, bool early, const Stream& s) {
 
 /// Wide blocks where narrow ones would come in more than one wave: rows are read less often.
 template <int Tiles>
-bool choose(const Held& a, const ProductArgs& args, bool early, const Stream& s) {
+bool choose(const Held& a, const ProductArgs& args, const Stream& s) {
   const auto waves = [&](int outputs) {
     return ceil_div(a.stored, outputs) > static_cast<unsigned>(s.processors);
   };
-  if (waves(32) && !waves(48) && run<3, Tiles>(a, args, early, s)) return true;
-  return (waves(16) && run<2, Tiles>(a, args, early, s)) || run<1, Tiles>(a, args, early, s);
+  if (waves(32) && !waves(48) && run<3, Tiles>(a, args, s)) return true;
+  return (waves(16) && run<2, Tiles>(a, args, s)) || run<1, Tiles>(a, args, s);
 }
 
 }  // namespace
@@ -391,16 +392,15 @@ bool choose(const Held& a, const ProductArgs& args, bool early, const Stream& s)
 bool held_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (!s.hopper || a.gain != nullptr) return false;
   const Held held{rows_product(a, s), a.also};
-  const bool early = held.known && lets_next_begin_early(a.rows, std::min(a.in, a.stored));
   switch ((a.rows.count + kRowsOfTile - 1) / kRowsOfTile) {
     case 1:
-      return choose<1>(held, a, early, s);
+      return choose<1>(held, a, s);
     case 2:
-      return choose<2>(held, a, early, s);
+      return choose<2>(held, a, s);
     case 3:
-      return choose<3>(held, a, early, s);
+      return choose<3>(held, a, s);
     default:
-      return choose<4>(held, a, early, s);
+      return choose<4>(held, a, s);
   }
 }
 
