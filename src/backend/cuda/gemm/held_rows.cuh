@@ -25,17 +25,22 @@ enum class Use : std::uint8_t { store, gated, residual, any, also };
 /// What a block asks for its weights with. Kernels are told this before all else: a constant that
 /// is not near is waited for.
 struct Asking {
-  std::int32_t pitch;
+  int chunks;  // of the product itself
   int slices;
   int first_slices;  // of the product itself; those of what is added to it follow
-  std::int32_t also_pitch;
+  int also_chunks;
   int split = 1;       // blocks of a cluster, which share the slices: one or two
   int own = 0;         // slices of a block, at most
   int workers = 0;     // warps but the one that helps
   bool known = false;  // Stream::calls_known
   bool early = false;  // lets_next_begin_early(), and calls are known
   Rows count = 0;
+  std::int32_t width = 0;  // of rows of inputs, padded
+  std::int32_t also_width = 0;
 };
+
+/// Of a warp. Without a sign there is less code to divide it.
+__device__ inline int lane_of_warp() { return static_cast<int>(threadIdx.x % 32U); }
 
 struct Held : RowsProduct {
   Summand also;  // its slices come after those of the product itself
@@ -60,21 +65,17 @@ struct HeldMemory {
   std::byte* ws;   // [own][kChunks] boxes of kOutputs rows
   std::byte* xs;   // [own][kChunks] boxes of kRows rows
   float* part;     // [slices][own_rows][kPartPitch] of the rows that this block finishes
-  float* before;   // [kRows][kOutputs] what a residual is added to
-  float* squares;  // [slices][kRows]; in place of `before`, where there is none
+  float* squares;  // [slices][kRows]
 
-  __device__ HeldMemory(void* shared, const Asking& ask, int own_rows, bool residual)
+  __device__ HeldMemory(void* shared, const Asking& ask, int own_rows)
       : ws(static_cast<std::byte*>(shared)) {
     ws += (kAlignment - shared_address(ws) % kAlignment) % kAlignment;
     xs = ws + ask.own * (kChunks * B::kBox);
     part = reinterpret_cast<float*>(xs + ask.own * (kChunks * B::kRowBox));
-    before = part + ask.slices * (own_rows * B::kPartPitch);
-    squares = before + (residual ? B::kRows * B::kOutputs : 0);
+    squares = part + ask.slices * (own_rows * B::kPartPitch);
   }
-  static std::int64_t bytes(const Asking& ask, Epilogue epilogue) {
-    const int floats = ask.slices * (B::kRows / ask.split) * B::kPartPitch +
-                       (epilogue == Epilogue::residual ? B::kRows * B::kOutputs : 0) +
-                       ask.slices * B::kRows;
+  static std::int64_t bytes(const Asking& ask) {
+    const int floats = ask.slices * (B::kRows / ask.split) * B::kPartPitch + ask.slices * B::kRows;
     return kAlignment + std::int64_t{ask.own} * kChunks * (B::kBox + B::kRowBox) +
            std::int64_t{floats} * 4;
   }
@@ -137,31 +138,65 @@ __device__ void multiply_boxes(float (&sum)[Sixteens][Tiles][4], std::uint32_t w
 }
 
 /// The sums of a warp to where its slice's are in part[][Pitch], `to` for its first row and output.
-template <int Pitch, int Tiles>
+/// If `Paired`, output o lies at place_paired(o): a thread has two that lie side by side.
+template <bool Paired, int Pitch, int Tiles>
 __device__ void put_sums(const float (&sum)[Tiles][4], float* to) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = lane_of_warp();
 #pragma unroll
   for (int t = 0; t < Tiles; ++t) {
-    float* const at = to + (t * kRowsOfTile + lane % 4 * 2) * Pitch + lane / 4;
+    float* const row = to + (t * kRowsOfTile + lane % 4 * 2) * Pitch;
+    if (Paired) {
+      *reinterpret_cast<float2*>(row + lane / 4 * 2) = {sum[t][0], sum[t][2]};
+      *reinterpret_cast<float2*>(row + Pitch + lane / 4 * 2) = {sum[t][1], sum[t][3]};
+      continue;
+    }
+    float* const at = row + lane / 4;
     at[0] = sum[t][0];
     at[Pitch] = sum[t][1];
     at[8] = sum[t][2];
     at[Pitch + 8] = sum[t][3];
   }
 }
-/// The same to the block of a cluster of two that finishes a row: output o lies at place_sent(o).
+/// The same, paired, where two blocks of a cluster share slices, and each finishes every other row.
+/// The other block's go to its memory, where a barrier counts their bytes.
 template <int Pitch, int Tiles>
-__device__ void send_sums(const float (&sum)[Tiles][4], const float* to, std::uint64_t* barrier) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+__device__ void share_sums(const float (&sum)[Tiles][4], float* to, int rank,
+                           std::uint64_t* barrier) {
+  const int lane = lane_of_warp();
+  float* const own = to + lane % 4 * Pitch + lane / 4 * 2;
+  const std::uint32_t there = address_in(rank ^ 1, shared_address(own));
+  const std::uint32_t count = address_in(rank ^ 1, shared_address(barrier));
 #pragma unroll
   for (int t = 0; t < Tiles; ++t) {
-    const std::uint32_t at =
-        shared_address(to + (t * kRowsOfTile / 2 + lane % 4) * Pitch + lane / 4 * 2);
-    send_to(at, shared_address(barrier), 0, sum[t][0], sum[t][2]);
-    send_to(at, shared_address(barrier), 1, sum[t][1], sum[t][3]);
+    constexpr int kTile = kRowsOfTile / 2 * Pitch;
+    const float2 even{sum[t][0], sum[t][2]};
+    const float2 odd{sum[t][1], sum[t][3]};
+    send_to(there + t * (kTile * 4), count, rank == 0 ? odd : even);
+    *reinterpret_cast<float2*>(own + t * kTile) = rank == 0 ? even : odd;
   }
 }
-__device__ inline int place_sent(int o) { return o / 16 * 16 + o % 8 * 2 + o % 16 / 8; }
+__device__ inline int place_paired(int o) { return o / 16 * 16 + o % 8 * 2 + o % 16 / 8; }
+
+/// Two neighbours of shared memory, `Beside` apart; zero if not `there`. No branch, so that many
+/// are on their way at once.
+template <int Beside>
+__device__ float2 load_if(bool there, std::uint32_t from) {
+  float2 v{};
+  if (Beside == 1) {
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %2, 0;\n@p ld.shared.v2.f32 {%0, %1}, [%3];}"
+                 : "+f"(v.x), "+f"(v.y)
+                 : "r"(static_cast<int>(there)), "r"(from)
+                 : "memory");
+  } else {
+    asm volatile(
+        "{.reg .pred p; setp.ne.b32 p, %2, 0;\n@p ld.shared.f32 %0, [%3];\n"
+        "@p ld.shared.f32 %1, [%3 + %4];}"
+        : "+f"(v.x), "+f"(v.y)
+        : "r"(static_cast<int>(there)), "r"(from), "n"(Beside * 4)
+        : "memory");
+  }
+  return v;
+}
 
 /// For a norm that follows: two neighbours of a row, whose sixteen eight lanes have.
 __device__ inline void leave_pair(const Ahead& to, std::int64_t at, const float (&v)[2],

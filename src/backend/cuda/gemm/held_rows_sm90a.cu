@@ -34,29 +34,30 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   constexpr int kRows = B::kRows;
   constexpr int kTogether = B::kTogether;
   constexpr int kTasks = Parts / kTogether;
+  constexpr bool kPaired = U == Use::residual;
   extern __shared__ float4 shared[];
   __shared__ HeldSmall<Parts, Tiles> m;
-  const int thread = static_cast<int>(threadIdx.x);
-  const int warp = thread / 32;
-  const int lane = thread % 32;
+  const int warp = static_cast<int>(threadIdx.x / 32U);
+  const int lane = lane_of_warp();
   const bool helps = warp == ask.workers;
   const bool shares = U == Use::residual && ask.split == 2;
-  const int rank = shares ? static_cast<int>(blockIdx.x) % 2 : 0;
+  const int rank = shares ? static_cast<int>(blockIdx.x % 2U) : 0;
   const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x >> (shares ? 1 : 0)) * kOutputs;
-  const int first_slice = rank * (ask.slices / 2);
-  const int own_slices = (shares && rank == 0 ? ask.slices / 2 : ask.slices) - first_slice;
+  const int half = ask.slices >> 1;
+  const int first_slice = rank * half;
+  const int own_slices = (shares && rank == 0 ? half : ask.slices) - first_slice;
   const int own_rows = shares ? kRows / 2 : kRows;
   const bool gated = kAny ? a.epilogue == Epilogue::gated : U == Use::gated;
   const bool residual = kAny ? a.epilogue == Epilogue::residual : U == Use::residual;
   const bool normed = U != Use::residual && a.squares != nullptr;
   const bool also_normed = kAlso && a.also.squares != nullptr;
-  const HeldMemory<Parts, Tiles> large(shared, ask, own_rows, residual);
+  const HeldMemory<Parts, Tiles> large(shared, ask, own_rows);
   const auto is_second = [&](int s) { return kAlso && s >= ask.first_slices; };
-  const auto begin_of = [&](int s) {
-    return (is_second(s) ? s - ask.first_slices : s) * kSliceBf16;
+  const auto first_chunk = [&](int s) {
+    return (is_second(s) ? s - ask.first_slices : s) * kChunks;
   };
   const auto chunks_of = [&](int s) {
-    return min(kChunks, ((is_second(s) ? ask.also_pitch : ask.pitch) - begin_of(s)) / kChunk);
+    return min(kChunks, (is_second(s) ? ask.also_chunks : ask.chunks) - first_chunk(s));
   };
   // Until blocks have asked for their weights nothing else matters. Warps ask for slices by turns:
   // a thread takes a hundred cycles for a box.
@@ -72,14 +73,14 @@ __global__ void __launch_bounds__(32 * kMostWarps)
 #pragma unroll 1
       for (int c = 0; c < chunks; ++c) {
         copy_once(large.ws + (i * kChunks + c) * B::kBox, is_second(s) ? also_w_map : w_map,
-                  begin_of(s) + c * kChunk, out0, m.full + i);
+                  (first_chunk(s) + c) * kChunk, out0, m.full + i);
       }
     }
   }
   if (lane == 0 && helps && shares) {
     make_barrier(&m.sent, 1);
     publish_barriers();
-    expect_bytes(&m.sent, ask.slices * own_rows * kOutputs * 4);
+    expect_bytes(&m.sent, (ask.slices - own_slices) * own_rows * kOutputs * 4);
   }
   __syncwarp();
   if (shares) begin_in_cluster();
@@ -103,14 +104,14 @@ __global__ void __launch_bounds__(32 * kMostWarps)
     RowPieces pieces;
   };
   const auto eight_of = [&](int task) {
-    const int i = task / Tiles;
+    const int i = static_cast<int>(static_cast<unsigned>(task) / Tiles);
     const int row = (task - i * Tiles) * kRowsOfTile;
     const bool second = is_second(first_slice + i);
-    const std::int32_t k = begin_of(first_slice + i);
-    const std::int32_t width = padded_bf16(second ? a.also.in : a.in);
+    const std::int32_t k = first_chunk(first_slice + i) * kChunk;
+    const std::int32_t width = second ? ask.also_width : ask.width;
     const auto* const x = static_cast<const __nv_bfloat16*>(second ? a.also.x : a.x);
     const std::uint32_t to = shared_address(large.xs) + i * kChunks * B::kRowBox + row * 128;
-    return Eight{i, row, {to, x + row * width + k, width, width - k}};
+    return Eight{i, row, {to, x, row, k, width}};
   };
   Eight eight = eight_of(warp);
   asm volatile(""
@@ -128,17 +129,6 @@ __global__ void __launch_bounds__(32 * kMostWarps)
       if (task < own_slices * Tiles) eight = eight_of(task);
     }
   } else {
-    if (residual && a.out % 4 == 0) {
-#pragma unroll 1
-      for (int i = lane; i < kRows * (kOutputs / 4); i += 32) {
-        const int r = i / (kOutputs / 4);
-        const int o = i % (kOutputs / 4) * 4;
-        const bool inside = r < rows && out0 + o < a.out;
-        const float* const y = static_cast<const float*>(a.y);
-        copy_16(large.before + r * kOutputs + o,
-                inside ? y + std::int64_t{r} * a.out + out0 + o : y, inside ? 16 : 0);
-      }
-    }
     commit_copies();
     const auto scale = [&](float* by, const float* scales) {
       if (lane < kRows) by[lane] = scales != nullptr && lane < rows ? scales[lane] : 1;
@@ -147,6 +137,42 @@ __global__ void __launch_bounds__(32 * kMostWarps)
     if (kAlso && !also_normed) scale(m.also_by, a.also.scale);
     wait_copies<0>();
   }
+  // A thread finishes two neighbours of a row at a time. Where they are and go is worked out while
+  // others multiply: warps that multiply nothing finish the first.
+  const int width = gated ? kOutputs / 2 : kOutputs;
+  const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
+  const bool leaves = (kAlso || U == Use::residual) && a.ahead.rows != nullptr;
+  const int items = own_rows * width / 2;
+  // The one that helps is the first where nothing is normed.
+  const int order = kPaired ? ask.workers - warp : helps ? warp : ask.workers - 1 - warp;
+  int item = order * 32 + lane;
+  bool there = false;
+  bool both = false;  // neighbours are there
+  int r = 0;
+  int o = 0;  // of the sums, and of biases
+  std::int64_t to = 0;
+  std::uint32_t sums = 0;
+  float2 before{};
+  const auto take = [&] {
+    const auto own_row = static_cast<int>(gated ? static_cast<unsigned>(item) / (kOutputs / 4)
+                                                : static_cast<unsigned>(item) / (kOutputs / 2));
+    const int n = (item - own_row * (gated ? kOutputs / 4 : kOutputs / 2)) * 2;
+    const std::int32_t column = (gated ? out0 / 2 : out0) + n;
+    r = shares ? own_row * 2 + rank : own_row;
+    o = gated ? n / 8 * 16 + n % 8 : n;  // gates and values lie in groups of eight
+    there = r < rows && column < columns;
+    both = there && columns % 2 == 0;
+    to = std::int64_t{r} * columns + column;
+    sums = shared_address(large.part + own_row * B::kPartPitch + (kPaired ? place_paired(o) : o));
+    if (!residual || !there) return;
+    const float* const y = static_cast<const float*>(a.y) + to;
+    if (both) {
+      before = *reinterpret_cast<const float2*>(y);
+    } else {
+      before = {y[0], column + 1 < columns ? y[1] : 0.0F};
+    }
+  };
+  if (kPaired && item < items) take();
   if (shares) await_cluster();
 
   if (!helps) {
@@ -176,17 +202,13 @@ __global__ void __launch_bounds__(32 * kMostWarps)
       for (int q = 0; q < kTogether; ++q) {
         float* const to = large.part + s * own_rows * B::kPartPitch + (p + q) * 16;
         if (shares) {
-          send_sums<B::kPartPitch>(sum[q], to, &m.sent);
+          share_sums<B::kPartPitch>(sum[q], to, rank, &m.sent);
         } else {
-          put_sums<B::kPartPitch>(sum[q], to);
+          put_sums<kPaired, B::kPartPitch>(sum[q], to);
         }
       }
     }
   }
-  const bool smooth = kAny && a.silu;
-  const bool narrow = kAny && (a.silu || a.rounded);  // is what is stored
-  const bool adds = residual && a.out % 4 == 0;       // what was copied beforehand
-  const bool leaves = (kAlso || U == Use::residual) && a.ahead.rows != nullptr;
   // Warps that multiply nothing and the one that helps sum squares; that makes roots of them.
   if (normed || also_normed) {
     constexpr int kSquares = 1;  // the barrier
@@ -222,58 +244,46 @@ __global__ void __launch_bounds__(32 * kMostWarps)
       }
     }
   }
-  const int width = gated ? kOutputs / 2 : kOutputs;
-  const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
-  const std::int32_t column0 = gated ? out0 / 2 : out0;
+  if (!kPaired && item < items) take();
+  std::uint32_t apart = own_rows * B::kPartPitch * 4;  // bytes between slices
+  asm volatile("" : "+r"(sums), "+r"(apart), "+r"(r), "+r"(o), "+l"(to));
   __syncthreads();
-  // Two neighbours of a row at a time.
+  if (item >= items) return;
   if (shares) wait_barrier(&m.sent, 0);
+  const bool smooth = kAny && a.silu;
+  const bool narrow = kAny && (a.silu || a.rounded);  // is what is stored
+  // A sum that begins with zero is never -0, so what is not there changes no bit.
+  const auto sum_of = [&](int first, int end, float(&v)[2], float(&u)[2]) {
+    constexpr int kAtOnce = 8;
 #pragma unroll 1
-  for (int i = thread; i < own_rows * width / 2; i += static_cast<int>(blockDim.x)) {
-    const int own_row = gated ? i / (kOutputs / 4) : i / (kOutputs / 2);
-    const int n = (i - own_row * (width / 2)) * 2;
-    const int r = shares ? own_row * 2 + rank : own_row;
-    const std::int32_t column = column0 + n;
-    const bool there = r < rows && column < columns;
-    if (!there && !leaves) continue;               // those who leave something do so side by side
-    const int o = gated ? n / 8 * 16 + n % 8 : n;  // gates and values lie in groups of eight
-    const std::int64_t to = std::int64_t{r} * columns + column;
-    const float* const sums = large.part + own_row * B::kPartPitch + (shares ? place_sent(o) : o);
-    const int beside = shares ? 2 : 1;
-    const int apart = own_rows * B::kPartPitch;  // slices
+    for (int s = first; s < end; s += kAtOnce) {
+      float2 gates[kAtOnce];
+      float2 values[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const std::uint32_t at = sums + (s + k) * apart;
+        gates[k] = load_if < kPaired ? 2 : 1 > (s + k < end, at);
+        if (gated) values[k] = load_if<1>(s + k < end, at + 8 * 4);
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        v[0] += gates[k].x, v[1] += gates[k].y;
+        if (gated) u[0] += values[k].x, u[1] += values[k].y;
+      }
+    }
+  };
+#pragma unroll 1
+  for (;;) {
     const float by = m.by[r];
     const float2 bias = *reinterpret_cast<const float2*>(m.bias + o);
-    float2 before{};
-    if (residual) {
-      if (adds || !there) {
-        before = *reinterpret_cast<const float2*>(large.before + r * kOutputs + n);
-      } else {
-        const float* const y = static_cast<const float*>(a.y) + to;
-        before = {y[0], column + 1 < columns ? y[1] : 0.0F};
-      }
-    }
     float v[2] = {};
     float u[2] = {};
-#pragma unroll 4
-    for (int s = 0; s < (kAlso ? ask.first_slices : ask.slices); ++s) {
-      if (U == Use::residual) {
-        v[0] += sums[s * apart], v[1] += sums[s * apart + beside];
-      } else {
-        const float2 of = *reinterpret_cast<const float2*>(sums + s * apart);
-        v[0] += of.x, v[1] += of.y;
-      }
-      if (gated) {
-        const float2 values = *reinterpret_cast<const float2*>(sums + s * apart + 8);
-        u[0] += values.x, u[1] += values.y;
-      }
-    }
+    sum_of(0, kAlso ? ask.first_slices : ask.slices, v, u);
     v[0] = __fmaf_rn(v[0], by, bias.x);
     v[1] = __fmaf_rn(v[1], by, bias.y);
     if (kAlso) {
       float also[2] = {};
-      for (int s = ask.first_slices; s < ask.slices; ++s) {
-        also[0] += sums[s * apart], also[1] += sums[s * apart + 1];
-      }
+      sum_of(ask.first_slices, ask.slices, also, u);
 #pragma unroll
       for (int k = 0; k < 2; ++k) {
         v[k] = add_residual(v[k], __fmaf_rn(also[k], m.also_by[r], m.also_bias[o + k]));
@@ -286,25 +296,26 @@ __global__ void __launch_bounds__(32 * kMostWarps)
     }
     if (residual) v[0] = add_residual(before.x, v[0]), v[1] = add_residual(before.y, v[1]);
     if (leaves) leave_pair(a.ahead, to, v, there);
-    if (!there) continue;
-    const bool both = columns % 2 == 0;
     if (gated || narrow) {
       auto* const y = static_cast<__nv_bfloat16*>(a.y) + to;
       if (both) {
         *reinterpret_cast<__nv_bfloat162*>(y) = __floats2bfloat162_rn(v[0], v[1]);
-      } else {
+      } else if (there) {
         y[0] = __float2bfloat16_rn(v[0]);
-        if (column + 1 < columns) y[1] = __float2bfloat16_rn(v[1]);
+        if ((to + 1) % columns != 0) y[1] = __float2bfloat16_rn(v[1]);
       }
     } else {
       float* const y = static_cast<float*>(a.y) + to;
       if (both) {
         *reinterpret_cast<float2*>(y) = {v[0], v[1]};
-      } else {
+      } else if (there) {
         y[0] = v[0];
-        if (column + 1 < columns) y[1] = v[1];
+        if ((to + 1) % columns != 0) y[1] = v[1];
       }
     }
+    item += static_cast<int>(blockDim.x);
+    if (item >= items) return;
+    take();
   }
 }
 
@@ -346,9 +357,10 @@ bool run(const Held& a, const ProductArgs& args, const Stream& s) {
   const Use use = use_of(args);
   const unsigned blocks = ceil_div(a.stored, B::kOutputs);
   const bool few = 2 * blocks <= static_cast<unsigned>(s.processors);
-  Asking ask{a.pitch, slices_of(a.in), slices_of(a.in), a.also.pitch};
+  Asking ask{a.pitch / kChunk, slices_of(a.in), slices_of(a.in), a.also.pitch / kChunk};
   ask.slices += slices_of(a.also.in);
   ask.known = a.known, ask.count = a.count;
+  ask.width = padded_bf16(a.in), ask.also_width = padded_bf16(a.also.in);
   ask.early = a.known && lets_next_begin_early(a.count, std::min(a.in, a.stored));
   if (use == Use::residual && few && ask.slices >= kSlicesToSplit) ask.split = 2;
   ask.own = (ask.slices + ask.split - 1) / ask.split;
@@ -360,7 +372,7 @@ bool run(const Held& a, const ProductArgs& args, const Stream& s) {
   const int tasks = std::max({ask.own * Tiles, multiply + sum, kLeastWorkers});
   const int rounds = (tasks + kMostWorkers - 1) / kMostWorkers;
   ask.workers = (tasks + rounds - 1) / rounds;
-  const std::int64_t bytes = HeldMemory<Parts, Tiles>::bytes(ask, a.epilogue);
+  const std::int64_t bytes = HeldMemory<Parts, Tiles>::bytes(ask);
   constexpr int kSmall = sizeof(HeldSmall<Parts, Tiles>);
   if (bytes + kSmall > s.shared_bytes) return false;
   const CUtensorMap w = boxes_of(args.w, true, a.stored, a.pitch, B::kOutputs);

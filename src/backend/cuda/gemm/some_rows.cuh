@@ -68,14 +68,14 @@ struct RowPieces {
   std::int32_t width;    // of the rows
   std::int32_t columns;  // that are there, from the first of the lane on
 
-  /// From x on to `first`, where the first of the eight rows begins, a multiple of 1,024. Zero from
-  /// column `end` on.
-  __device__ RowPieces(std::uint32_t first, const __nv_bfloat16* x, std::int32_t row_width,
-                       std::int32_t end)
-      : from(x + row() * row_width + column()),
+  /// From row `first_row` of x[][row_width] and column k on to `first`, where the first of the
+  /// eight rows begins, a multiple of 1,024. Zero beyond a row's end.
+  __device__ RowPieces(std::uint32_t first, const __nv_bfloat16* x, std::int32_t first_row,
+                       std::int32_t k, std::int32_t row_width)
+      : from(x + static_cast<std::uint32_t>((first_row + row()) * row_width + k + column())),
         to(first + row() * 128 + (column() / 8 ^ row()) * 16),
         width(row_width),
-        columns(end - column()) {}
+        columns(row_width - k - column()) {}
   /// Of the eight, `rows` are there; the others become zero. Boxes are `Box` bytes apart.
   template <int Box>
   __device__ void copy(std::int32_t rows) const {
@@ -95,8 +95,8 @@ struct RowPieces {
   }
 
  private:
-  static __device__ int row() { return static_cast<int>(threadIdx.x) % 32 / 8; }
-  static __device__ int column() { return static_cast<int>(threadIdx.x) % 8 * 8; }
+  static __device__ int row() { return static_cast<int>(threadIdx.x % 32U / 8); }
+  static __device__ int column() { return static_cast<int>(threadIdx.x % 8U * 8); }
 };
 
 /// The barrier counts this lane once what it has asked for is there.
@@ -107,17 +107,22 @@ __device__ inline void arrive_when_copied(std::uint64_t* barrier) {
 #endif
 }
 
-/// Stores two neighbours into the shared memory of block `rank` of the cluster, at the place of
-/// `own` here, and has the barrier there at the place of `barrier` count their bytes.
-__device__ inline void send_to(std::uint32_t own, std::uint32_t barrier, int rank, float v,
-                               float u) {
+/// What lies in the shared memory of block `rank` of the cluster at the place of `own` here.
+__device__ inline std::uint32_t address_in(int rank, std::uint32_t own) {
+  std::uint32_t there = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(own), "r"(rank));
+#endif
+  return there;
+}
+/// Stores two neighbours into the shared memory of a block of the cluster, of which a barrier there
+/// counts the bytes.
+__device__ inline void send_to(std::uint32_t there, std::uint32_t barrier, const float2& v) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
-      "{\n.reg .b32 there, count;\nmapa.shared::cluster.u32 there, %0, %2;\n"
-      "mapa.shared::cluster.u32 count, %1, %2;\n"
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [there], {%3, %4}, "
-      "[count];\n}" ::"r"(own),
-      "r"(barrier), "r"(rank), "f"(v), "f"(u)
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
+          there),
+      "f"(v.x), "f"(v.y), "r"(barrier)
       : "memory");
 #endif
 }

@@ -143,17 +143,15 @@ __device__ inline void bring_rows(const Streamed& a, const StreamedMemory<Tiles,
   } else {
     constexpr int kOnTheWay = kStages - 1;  // where a stage is used again, what was there has come
     const std::int32_t width = padded_bf16(a.in);
-    const auto* x = static_cast<const __nv_bfloat16*>(a.x) + own.first_k;
-    std::int32_t columns = width - own.first_k;
+    const auto* const x = static_cast<const __nv_bfloat16*>(a.x);
     Cursor<kStages> come;
 #pragma unroll 1
     for (int slice = 0; slice < own.slices + kOnTheWay; ++slice) {
       if (slice < own.slices) {
         wait_barrier(m.used + at.stage, at.parity);
-        RowPieces(shared_address(m.xs) + at.stage * M::kRowSlice, x, width, columns)
+        RowPieces(shared_address(m.xs) + at.stage * M::kRowSlice, x, 0,
+                  own.first_k + slice * kSliceBf16, width)
             .template copy<M::kRowBox>(rows);
-        x += kSliceBf16;
-        columns -= kSliceBf16;
         at.advance();
       }
       commit_copies();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/gemm/product.h"
@@ -256,11 +257,22 @@ struct Queries {
   }
 };
 
+/// Calls run(integral constant) with `count`, 1 to Most.
+template <int Most, typename Run>
+__device__ void with_count(std::int32_t count, const Run& run) {
+  if constexpr (Most > 1) {
+    if (count < Most) return with_count<Most - 1>(count, run);
+  }
+  run(std::integral_constant<int, Most>{});
+}
+
 /// softmax(q.k) v of a tile. keys, values: rows of `pitch` floats, tf32. hidden: flags of the keys,
 /// where only keys as hidden as the query are seen; or nullptr. Of the values `Halves` of the
 /// channels are taken, from `values` on: out[4 h + j][2 r + i] is of the tile's query
 /// lane / 4 + 8 r and its channel 32 h + 8 (lane % 4) + 4 i + j of those.
-template <int Halves>
+/// If `AtOnce`, eights of keys take their turns step by step: that is sooner done where a warp is
+/// alone, and takes more registers.
+template <int Halves, bool AtOnce>
 __device__ inline void attend_tile(const Queries& q, const Tile& tile, const float* keys,
                                    const float* values, std::int32_t pitch,
                                    const std::uint8_t* hidden, float (&out)[4 * Halves][4]) {
@@ -277,15 +289,39 @@ __device__ inline void attend_tile(const Queries& q, const Tile& tile, const flo
   }
   for (std::int32_t first = 0; first < tile.count; first += kKeys) {
     float weight[kKeys / 8][4] = {};
-#pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-      if (first + n * 8 > last) break;
-      float key[kOwn];
+    const auto load_key = [&](int n, float(&key)[kOwn]) {
       load_own(key, keys + std::int64_t{min(first + n * 8 + row, last)} * pitch);
+    };
+    const auto multiply_key = [&](int n, int i, const float(&key)[kOwn]) {
+      multiply_add_tf32(weight[n], q.part[i], __float_as_uint(key[2 * i]),
+                        __float_as_uint(key[2 * i + 1]));
+    };
+    if constexpr (AtOnce) {
+      const std::int32_t eights = min((last - first) / 8 + 1, kKeys / 8);
+      with_count<kKeys / 8 - 1>(eights, [&](auto count) {
+        float key[count()][kOwn];
 #pragma unroll
-      for (int i = 0; i < kSteps; ++i) {
-        multiply_add_tf32(weight[n], q.part[i], __float_as_uint(key[2 * i]),
-                          __float_as_uint(key[2 * i + 1]));
+        for (int n = 0; n < count(); ++n) load_key(n, key[n]);
+#pragma unroll
+        for (int i = 0; i < kSteps; ++i) {
+#pragma unroll
+          for (int n = 0; n < count(); ++n) multiply_key(n, i, key[n]);
+        }
+      });
+      if (eights == kKeys / 8) {
+        float key[kOwn];
+        load_key(kKeys / 8 - 1, key);
+#pragma unroll
+        for (int i = 0; i < kSteps; ++i) multiply_key(kKeys / 8 - 1, i, key);
+      }
+    } else {
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+        if (first + n * 8 > last) break;
+        float key[kOwn];
+        load_key(n, key);
+#pragma unroll
+        for (int i = 0; i < kSteps; ++i) multiply_key(n, i, key);
       }
     }
     if (hidden != nullptr) {
@@ -335,9 +371,7 @@ __device__ inline void attend_tile(const Queries& q, const Tile& tile, const flo
         out[j][2 * r + 1] *= correction;
       }
     }
-#pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-      if (first + n * 8 > last) break;
+    const auto add_values = [&](int n) {
       // Sums have weights of neighbouring keys where operands have keys of distance four. Only
       // which keys meet matters: step k of the instruction is key 2 k, or 2 (k - 4) + 1.
       const std::uint32_t w[4] = {operand_of(weight[n][0]), operand_of(weight[n][2]),
@@ -354,6 +388,18 @@ __device__ inline void attend_tile(const Queries& q, const Tile& tile, const flo
         multiply_add_tf32(to[1], w, __float_as_uint(e.y), __float_as_uint(o.y));
         multiply_add_tf32(to[2], w, __float_as_uint(e.z), __float_as_uint(o.z));
         multiply_add_tf32(to[3], w, __float_as_uint(e.w), __float_as_uint(o.w));
+      }
+    };
+    if constexpr (AtOnce) {
+      with_count<kKeys / 8>(min((last - first) / 8 + 1, kKeys / 8), [&](auto count) {
+#pragma unroll
+        for (int n = 0; n < count(); ++n) add_values(n);
+      });
+    } else {
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+        if (first + n * 8 > last) break;
+        add_values(n);
       }
     }
   }
