@@ -2,15 +2,16 @@
 // Products in bfloat16 with up to 32 rows on Hopper, whose weights all fit into shared memory. The
 // copy engine brings them, asked before a block even knows that its inputs are there. Threads bring
 // rows then (RowPieces). Of a slice a warp multiplies all outputs of the block, so that rows are
-// read once, or sixteen where that would be too many sums. One warp more helps: it brings what sums
-// are added to and multiplied with. Of rows that are to be normed, it and the warps that multiply
+// read once, or sixteen where that would be too many sums. One warp more helps: it brings biases and
+// what sums are multiplied with. Of rows that are to be normed, it and the warps that multiply
 // nothing add up the squares (row_squares.cuh). A thread block has 16, 32 or 48 outputs. Where
 // outputs are few and slices many, two blocks of a cluster share the slices, and each finishes half
 // of the rows. Every output is summed as product.h says. A second product of other inputs may be
 // added to the first (ProductArgs::also): its slices come after those of the first.
 //
 // All code here runs once in a kernel, so instructions and constants that are not near are waited
-// for: what is asked for first has little code and few arguments before it.
+// for: what is asked for first has little code and few arguments before it, and so has what comes
+// after the last sum.
 #include <algorithm>
 #include <type_traits>
 
@@ -255,8 +256,9 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   // A sum that begins with zero is never -0, so what is not there changes no bit.
   const auto sum_of = [&](int first, int end, float(&v)[2], float(&u)[2]) {
     constexpr int kAtOnce = 8;
+    int s = first;
 #pragma unroll 1
-    for (int s = first; s < end; s += kAtOnce) {
+    do {
       float2 gates[kAtOnce];
       float2 values[kAtOnce];
 #pragma unroll
@@ -270,7 +272,8 @@ __global__ void __launch_bounds__(32 * kMostWarps)
         v[0] += gates[k].x, v[1] += gates[k].y;
         if (gated) u[0] += values[k].x, u[1] += values[k].y;
       }
-    }
+      s += kAtOnce;
+    } while (s < end);
   };
 #pragma unroll 1
   for (;;) {
