@@ -19,8 +19,13 @@ inline constexpr int kAlignment = 1024;
 inline constexpr int kMostSlices = 32;  // of a block
 
 /// What a product does, as far as it is known when the kernel is compiled: code that runs once in a
-/// kernel is waited for, so the products of layers have no more than they need.
-enum class Use : std::uint8_t { store, gated, residual, any, also };
+/// kernel is waited for, so the products of layers have no more than they need. `ahead` and
+/// `shared` add to a residual and leave what a norm takes (Ahead), which `residual` does not; of
+/// `shared` two blocks share the slices.
+enum class Use : std::uint8_t { store, gated, residual, ahead, shared, any, also };
+constexpr bool adds_to_residual(Use use) {
+  return use == Use::residual || use == Use::ahead || use == Use::shared;
+}
 
 /// What a block asks for its weights with. Kernels are told this before all else: a constant that
 /// is not near is waited for.

@@ -2,8 +2,8 @@
 // Products in bfloat16 with up to 32 rows on Hopper, whose weights all fit into shared memory. The
 // copy engine brings them, asked before a block even knows that its inputs are there. Threads bring
 // rows then (RowPieces). Of a slice a warp multiplies all outputs of the block, so that rows are
-// read once, or sixteen where that would be too many sums. One warp more helps: it brings biases and
-// what sums are multiplied with. Of rows that are to be normed, it and the warps that multiply
+// read once, or sixteen where that would be too many sums. One warp more helps: it brings biases
+// and what sums are multiplied with. Of rows that are to be normed, it and the warps that multiply
 // nothing add up the squares (row_squares.cuh). A thread block has 16, 32 or 48 outputs. Where
 // outputs are few and slices many, two blocks of a cluster share the slices, and each finishes half
 // of the rows. Every output is summed as product.h says. A second product of other inputs may be
@@ -35,13 +35,14 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   constexpr int kRows = B::kRows;
   constexpr int kTogether = B::kTogether;
   constexpr int kTasks = Parts / kTogether;
-  constexpr bool kPaired = U == Use::residual;
+  constexpr bool kPaired = adds_to_residual(U);
+  constexpr bool kLeaves = U == Use::ahead || U == Use::shared;  // whole sixty-fours of outputs
   extern __shared__ float4 shared[];
   __shared__ HeldSmall<Parts, Tiles> m;
   const int warp = static_cast<int>(threadIdx.x / 32U);
   const int lane = lane_of_warp();
   const bool helps = warp == ask.workers;
-  const bool shares = U == Use::residual && ask.split == 2;
+  const bool shares = U == Use::shared || (U == Use::residual && ask.split == 2);
   const int rank = shares ? static_cast<int>(blockIdx.x % 2U) : 0;
   const std::int32_t out0 = static_cast<std::int32_t>(blockIdx.x >> (shares ? 1 : 0)) * kOutputs;
   const int half = ask.slices >> 1;
@@ -49,8 +50,8 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   const int own_slices = (shares && rank == 0 ? half : ask.slices) - first_slice;
   const int own_rows = shares ? kRows / 2 : kRows;
   const bool gated = kAny ? a.epilogue == Epilogue::gated : U == Use::gated;
-  const bool residual = kAny ? a.epilogue == Epilogue::residual : U == Use::residual;
-  const bool normed = U != Use::residual && a.squares != nullptr;
+  const bool residual = kAny ? a.epilogue == Epilogue::residual : kPaired;
+  const bool normed = !kPaired && a.squares != nullptr;
   const bool also_normed = kAlso && a.also.squares != nullptr;
   const HeldMemory<Parts, Tiles> large(shared, ask, own_rows);
   const auto is_second = [&](int s) { return kAlso && s >= ask.first_slices; };
@@ -142,7 +143,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   // others multiply: warps that multiply nothing finish the first.
   const int width = gated ? kOutputs / 2 : kOutputs;
   const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
-  const bool leaves = (kAlso || U == Use::residual) && a.ahead.rows != nullptr;
+  const bool leaves = kLeaves || (kAlso && a.ahead.rows != nullptr);
   const int items = own_rows * width / 2;
   // The one that helps is the first where nothing is normed.
   const int order = kPaired ? ask.workers - warp : helps ? warp : ask.workers - 1 - warp;
@@ -162,7 +163,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
     r = shares ? own_row * 2 + rank : own_row;
     o = gated ? n / 8 * 16 + n % 8 : n;  // gates and values lie in groups of eight
     there = r < rows && column < columns;
-    both = there && columns % 2 == 0;
+    both = there && (kLeaves || columns % 2 == 0);
     to = std::int64_t{r} * columns + column;
     sums = shared_address(large.part + own_row * B::kPartPitch + (kPaired ? place_paired(o) : o));
     if (!residual || !there) return;
@@ -331,7 +332,8 @@ Use use_of(const ProductArgs& a) {
     case Epilogue::gated:
       return Use::gated;
     case Epilogue::residual:
-      return a.squares == nullptr ? Use::residual : Use::any;
+      if (a.squares != nullptr) return Use::any;
+      return a.ahead.rows == nullptr ? Use::residual : Use::ahead;
   }
   return Use::any;
 }
@@ -346,6 +348,10 @@ void with_use(Use use, const Run& run) {
       return run(std::integral_constant<Use, Use::gated>{});
     case Use::residual:
       return run(std::integral_constant<Use, Use::residual>{});
+    case Use::ahead:
+      return run(std::integral_constant<Use, Use::ahead>{});
+    case Use::shared:
+      return run(std::integral_constant<Use, Use::shared>{});
     case Use::any:
       return run(std::integral_constant<Use, Use::any>{});
     case Use::also:
@@ -357,7 +363,7 @@ void with_use(Use use, const Run& run) {
 template <int Parts, int Tiles>
 bool run(const Held& a, const ProductArgs& args, const Stream& s) {
   using B = Block<Parts, Tiles>;
-  const Use use = use_of(args);
+  Use use = use_of(args);
   const unsigned blocks = ceil_div(a.stored, B::kOutputs);
   const bool few = 2 * blocks <= static_cast<unsigned>(s.processors);
   Asking ask{a.pitch / kChunk, slices_of(a.in), slices_of(a.in), a.also.pitch / kChunk};
@@ -365,7 +371,10 @@ bool run(const Held& a, const ProductArgs& args, const Stream& s) {
   ask.known = a.known, ask.count = a.count;
   ask.width = padded_bf16(a.in), ask.also_width = padded_bf16(a.also.in);
   ask.early = a.known && lets_next_begin_early(a.count, std::min(a.in, a.stored));
-  if (use == Use::residual && few && ask.slices >= kSlicesToSplit) ask.split = 2;
+  if (adds_to_residual(use) && few && ask.slices >= kSlicesToSplit) {
+    ask.split = 2;
+    if (use == Use::ahead) use = Use::shared;
+  }
   ask.own = (ask.slices + ask.split - 1) / ask.split;
   if (ask.own > kMostSlices) return false;
   const int multiply = ask.own * Parts / B::kTogether;
