@@ -21,8 +21,9 @@ inline constexpr int kMostSlices = 32;  // of a block
 /// What a product does, as far as it is known when the kernel is compiled: code that runs once in a
 /// kernel is waited for, so the products of layers have no more than they need. `ahead` and
 /// `shared` add to a residual and leave what a norm takes (Ahead), which `residual` does not; of
-/// `shared` two blocks share the slices.
+/// `shared` two blocks share the slices, of `residual` they may.
 enum class Use : std::uint8_t { store, gated, residual, ahead, shared, any, also };
+/// Known when the kernel is compiled: `any` may do so too.
 constexpr bool adds_to_residual(Use use) {
   return use == Use::residual || use == Use::ahead || use == Use::shared;
 }
@@ -90,7 +91,7 @@ template <int Parts, int Tiles>
 struct alignas(16) HeldSmall {
   using B = Block<Parts, Tiles>;
   std::uint64_t full[kMostSlices];  // the weights and rows of a slice are there
-  std::uint64_t sent;               // the sums of both blocks of a cluster are
+  std::uint64_t sent;               // the sums that the other block of a cluster sends are
   float bias[B::kOutputs];
   float also_bias[B::kOutputs];
   float by[B::kRows];

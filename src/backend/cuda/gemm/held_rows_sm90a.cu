@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
   const bool leaves = kLeaves || (kAlso && a.ahead.rows != nullptr);
   const int items = own_rows * width / 2;
-  // The one that helps is the first where nothing is normed.
+  // Where a product adds to a residual the one that helps norms nothing, and so finishes the first.
   const int order = kPaired ? ask.workers - warp : helps ? warp : ask.workers - 1 - warp;
   int item = order * 32 + lane;
   bool there = false;
@@ -250,6 +250,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   std::uint32_t apart = own_rows * B::kPartPitch * 4;  // bytes between slices
   asm volatile("" : "+r"(sums), "+r"(apart), "+r"(r), "+r"(o), "+l"(to));
   __syncthreads();
+  static_assert(kRows * kOutputs / 4 % 32 == 0);  // whole warps finish, and leave rows together
   if (item >= items) return;
   if (shares) wait_barrier(&m.sent, 0);
   const bool smooth = kAny && a.silu;
@@ -338,8 +339,9 @@ Use use_of(const ProductArgs& a) {
   return Use::any;
 }
 
-/// Calls run(integral constant of what the product does).
-template <typename Run>
+/// Calls run(integral constant of what the product does). Blocks of more than sixteen outputs are
+/// too many to share slices.
+template <int Parts, typename Run>
 void with_use(Use use, const Run& run) {
   switch (use) {
     case Use::store:
@@ -351,7 +353,8 @@ void with_use(Use use, const Run& run) {
     case Use::ahead:
       return run(std::integral_constant<Use, Use::ahead>{});
     case Use::shared:
-      return run(std::integral_constant<Use, Use::shared>{});
+      if constexpr (Parts == 1) run(std::integral_constant<Use, Use::shared>{});
+      return;
     case Use::any:
       return run(std::integral_constant<Use, Use::any>{});
     case Use::also:
@@ -371,7 +374,7 @@ bool run(const Held& a, const ProductArgs& args, const Stream& s) {
   ask.known = a.known, ask.count = a.count;
   ask.width = padded_bf16(a.in), ask.also_width = padded_bf16(a.also.in);
   ask.early = a.known && lets_next_begin_early(a.count, std::min(a.in, a.stored));
-  if (adds_to_residual(use) && few && ask.slices >= kSlicesToSplit) {
+  if (Parts == 1 && adds_to_residual(use) && few && ask.slices >= kSlicesToSplit) {
     ask.split = 2;
     if (use == Use::ahead) use = Use::shared;
   }
@@ -390,7 +393,7 @@ bool run(const Held& a, const ProductArgs& args, const Stream& s) {
   const CUtensorMap w = boxes_of(args.w, true, a.stored, a.pitch, B::kOutputs);
   const CUtensorMap also_w =
       use == Use::also ? boxes_of(args.also.w, true, a.stored, args.also.pitch, B::kOutputs) : w;
-  with_use(use, [&](auto of) {
+  with_use<Parts>(use, [&](auto of) {
     constexpr auto kernel = held_bf16<Parts, Tiles, of()>;
     allow_shared_memory<kernel>(static_cast<std::size_t>(bytes));
     launch_clusters(kernel, static_cast<unsigned>(ask.split),

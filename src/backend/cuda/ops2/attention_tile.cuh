@@ -257,7 +257,7 @@ struct Queries {
   }
 };
 
-/// Calls run(integral constant) with `count`, 1 to Most.
+/// Calls run(integral constant) with `count`, 1 to Most, or with Most where there are more.
 template <int Most, typename Run>
 __device__ void with_count(std::int32_t count, const Run& run) {
   if constexpr (Most > 1) {
