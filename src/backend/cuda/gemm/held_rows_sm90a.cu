@@ -202,11 +202,11 @@ __global__ void __launch_bounds__(32 * kMostWarps)
       }
 #pragma unroll
       for (int q = 0; q < kTogether; ++q) {
-        float* const to = large.part + s * own_rows * B::kPartPitch + (p + q) * 16;
+        float* const part = large.part + s * own_rows * B::kPartPitch + (p + q) * 16;
         if (shares) {
-          share_sums<B::kPartPitch>(sum[q], to, rank, &m.sent);
+          share_sums<B::kPartPitch>(sum[q], part, rank, &m.sent);
         } else {
-          put_sums<kPaired, B::kPartPitch>(sum[q], to);
+          put_sums<kPaired, B::kPartPitch>(sum[q], part);
         }
       }
     }
@@ -258,6 +258,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   // A sum that begins with zero is never -0, so what is not there changes no bit.
   const auto sum_of = [&](int first, int end, float(&v)[2], float(&u)[2]) {
     constexpr int kAtOnce = 8;
+    constexpr int kBeside = kPaired ? 2 : 1;
     int s = first;
 #pragma unroll 1
     do {
@@ -266,7 +267,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
         const std::uint32_t at = sums + (s + k) * apart;
-        gates[k] = load_if < kPaired ? 2 : 1 > (s + k < end, at);
+        gates[k] = load_if<kBeside>(s + k < end, at);
         if (gated) values[k] = load_if<1>(s + k < end, at + 8 * 4);
       }
 #pragma unroll

@@ -61,7 +61,7 @@ __device__ void finish_tile(const Attention& a, const LaneAt& at, const Tile& ti
       s.time_mask ? a.arrays.hidden + first_patch_of(s, at.lane.variate) + s.first_slot : nullptr;
   const int column = static_cast<int>(threadIdx.x) % 4;
   float out[4 * Halves][4];
-  attend_tile<Halves, Halves == 1>(q, tile, keys, values + first, pitch, hidden, out);
+  attend_tile<Halves>(q, tile, keys, values + first, pitch, hidden, out);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     if (!tile.there[r]) continue;

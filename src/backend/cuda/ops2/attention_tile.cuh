@@ -270,12 +270,13 @@ __device__ void with_count(std::int32_t count, const Run& run) {
 /// where only keys as hidden as the query are seen; or nullptr. Of the values `Halves` of the
 /// channels are taken, from `values` on: out[4 h + j][2 r + i] is of the tile's query
 /// lane / 4 + 8 r and its channel 32 h + 8 (lane % 4) + 4 i + j of those.
-/// If `AtOnce`, eights of keys take their turns step by step: that is sooner done where a warp is
-/// alone, and takes more registers.
-template <int Halves, bool AtOnce>
+/// Warps that share a tile, and so have half of the channels, are few: they have the registers to
+/// take eights of keys side by side, which is sooner done.
+template <int Halves>
 __device__ inline void attend_tile(const Queries& q, const Tile& tile, const float* keys,
                                    const float* values, std::int32_t pitch,
                                    const std::uint8_t* hidden, float (&out)[4 * Halves][4]) {
+  constexpr bool kSideBySide = Halves == 1;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = lane / 4;
   const int column = lane % 4;
@@ -296,7 +297,7 @@ __device__ inline void attend_tile(const Queries& q, const Tile& tile, const flo
       multiply_add_tf32(weight[n], q.part[i], __float_as_uint(key[2 * i]),
                         __float_as_uint(key[2 * i + 1]));
     };
-    if constexpr (AtOnce) {
+    if constexpr (kSideBySide) {
       const std::int32_t eights = min((last - first) / 8 + 1, kKeys / 8);
       with_count<kKeys / 8 - 1>(eights, [&](auto count) {
         float key[count()][kOwn];
@@ -390,7 +391,7 @@ __device__ inline void attend_tile(const Queries& q, const Tile& tile, const flo
         multiply_add_tf32(to[3], w, __float_as_uint(e.w), __float_as_uint(o.w));
       }
     };
-    if constexpr (AtOnce) {
+    if constexpr (kSideBySide) {
       with_count<kKeys / 8>(min((last - first) / 8 + 1, kKeys / 8), [&](auto count) {
 #pragma unroll
         for (int n = 0; n < count(); ++n) add_values(n);
