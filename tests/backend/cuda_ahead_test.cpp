@@ -101,7 +101,8 @@ TEST_F(CudaAhead, IsNotOfferedWhereInputsAreTooMany) {
 }
 
 // Weights that a thread block holds, of which two may share the slices; those that are streamed;
-// so many slices that they come in rounds; and so many that no warp is left to sum squares.
+// so many slices that they come in rounds; so many that no warp is left to sum squares; and blocks
+// of 16, 32 and 48 outputs.
 TEST_F(CudaAhead, ANormAfterAResidualHasTheBitsOfOneThatReadsTheRows) {
   struct Sizes {
     std::int32_t width, before, after;
@@ -109,7 +110,7 @@ TEST_F(CudaAhead, ANormAfterAResidualHasTheBitsOfOneThatReadsTheRows) {
   for (const Sizes& sizes :
        {Sizes{64, 64, 96}, Sizes{256, 688, 896}, Sizes{1024, 2736, 3072}, Sizes{1536, 1536, 4608},
         Sizes{2048, 5472, 10928}, Sizes{64, 16384, 96}, Sizes{16384, 64, 96},
-        Sizes{1024, 2736, 5472}, Sizes{1920, 64, 288}, Sizes{2560, 64, 96}}) {
+        Sizes{1024, 2736, 5472}, Sizes{1920, 64, 288}, Sizes{2560, 64, 96}, Sizes{4288, 64, 96}}) {
     const std::int32_t width = sizes.width, before = sizes.before, after = sizes.after;
     const Matrix add = matrix(width, before, Epilogue::residual);
     for (const Epilogue use : {Epilogue::store, Epilogue::gated}) {

@@ -3,6 +3,8 @@
 // kernels are told, shared memory, and what a warp does with a slice.
 #pragma once
 
+#include <type_traits>
+
 #include "backend/cuda/gemm/mma.cuh"
 #include "backend/cuda/gemm/some_rows.cuh"
 
@@ -11,7 +13,6 @@ namespace toto::cuda::held {
 inline constexpr int kMostWarps = 19;      // those that work, and the one that helps
 inline constexpr int kMostWorkers = 18;    // warps that bring rows and multiply
 inline constexpr int kSumming = 6;         // of them, to sum squares, if there is room
-inline constexpr int kLeastWorkers = 6;    // fewer would be slow in finishing outputs
 inline constexpr int kSlicesToSplit = 9;   // fewer are faster in one block
 inline constexpr int kChunk = kPitchBf16;  // k of a box of weights or rows: 128 bytes
 inline constexpr int kChunks = kSliceBf16 / kChunk;
@@ -19,7 +20,8 @@ inline constexpr int kAlignment = 1024;
 inline constexpr int kMostSlices = 32;  // of a block
 
 /// What a product does, as far as it is known when the kernel is compiled: code that runs once in a
-/// kernel is waited for, so the products of layers have no more than they need. `ahead` and
+/// kernel is waited for, so the products of layers have no more than they need. `store` and `gated`
+/// take rows that are to be normed (ProductArgs::squares), other products are `any`. `ahead` and
 /// `shared` add to a residual and leave what a norm takes (Ahead), which `residual` does not; of
 /// `shared` two blocks share the slices, of `residual` they may.
 enum class Use : std::uint8_t { store, gated, residual, ahead, shared, any, also };
@@ -31,10 +33,8 @@ constexpr bool adds_to_residual(Use use) {
 /// What a block asks for its weights with. Kernels are told this before all else: a constant that
 /// is not near is waited for.
 struct Asking {
-  int chunks;  // of the product itself
   int slices;
-  int first_slices;  // of the product itself; those of what is added to it follow
-  int also_chunks;
+  int first_slices;    // of the product itself; those of what is added to it follow
   int split = 1;       // blocks of a cluster, which share the slices: one or two
   int own = 0;         // slices of a block, at most
   int workers = 0;     // warps but the one that helps
@@ -144,26 +144,20 @@ __device__ void multiply_boxes(float (&sum)[Sixteens][Tiles][4], std::uint32_t w
 }
 
 /// The sums of a warp to where its slice's are in part[][Pitch], `to` for its first row and output.
-/// If `Paired`, output o lies at place_paired(o): a thread has two that lie side by side.
-template <bool Paired, int Pitch, int Tiles>
+/// Outputs o and o + 8 of sixteen, which a thread has, lie side by side, and so do a gate and its
+/// value.
+template <int Pitch, int Tiles>
 __device__ void put_sums(const float (&sum)[Tiles][4], float* to) {
   const int lane = lane_of_warp();
+  float* const first = to + lane % 4 * 2 * Pitch + lane / 4 * 2;
 #pragma unroll
   for (int t = 0; t < Tiles; ++t) {
-    float* const row = to + (t * kRowsOfTile + lane % 4 * 2) * Pitch;
-    if (Paired) {
-      *reinterpret_cast<float2*>(row + lane / 4 * 2) = {sum[t][0], sum[t][2]};
-      *reinterpret_cast<float2*>(row + Pitch + lane / 4 * 2) = {sum[t][1], sum[t][3]};
-      continue;
-    }
-    float* const at = row + lane / 4;
-    at[0] = sum[t][0];
-    at[Pitch] = sum[t][1];
-    at[8] = sum[t][2];
-    at[Pitch + 8] = sum[t][3];
+    float* const row = first + t * kRowsOfTile * Pitch;
+    *reinterpret_cast<float2*>(row) = {sum[t][0], sum[t][2]};
+    *reinterpret_cast<float2*>(row + Pitch) = {sum[t][1], sum[t][3]};
   }
 }
-/// The same, paired, where two blocks of a cluster share slices, and each finishes every other row.
+/// The same where two blocks of a cluster share slices, and each finishes every other row.
 /// The other block's go to its memory, where a barrier counts their bytes.
 template <int Pitch, int Tiles>
 __device__ void share_sums(const float (&sum)[Tiles][4], float* to, int rank,
@@ -181,36 +175,101 @@ __device__ void share_sums(const float (&sum)[Tiles][4], float* to, int rank,
     *reinterpret_cast<float2*>(own + t * kTile) = rank == 0 ? even : odd;
   }
 }
-__device__ inline int place_paired(int o) { return o / 16 * 16 + o % 8 * 2 + o % 16 / 8; }
-
-/// Two neighbours of shared memory, `Beside` apart; zero if not `there`. No branch, so that many
-/// are on their way at once.
-template <int Beside>
-__device__ float2 load_if(bool there, std::uint32_t from) {
-  float2 v{};
-  if (Beside == 1) {
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %2, 0;\n@p ld.shared.v2.f32 {%0, %1}, [%3];}"
-                 : "+f"(v.x), "+f"(v.y)
-                 : "r"(static_cast<int>(there)), "r"(from)
-                 : "memory");
-  } else {
-    asm volatile(
-        "{.reg .pred p; setp.ne.b32 p, %2, 0;\n@p ld.shared.f32 %0, [%3];\n"
-        "@p ld.shared.f32 %1, [%3 + %4];}"
-        : "+f"(v.x), "+f"(v.y)
-        : "r"(static_cast<int>(there)), "r"(from), "n"(Beside * 4)
-        : "memory");
-  }
+/// Four neighbours of shared memory; zero if not `there`. No branch, so that many are on their way
+/// at once.
+__device__ inline float4 load_if(bool there, std::uint32_t from) {
+  float4 v{};
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %4, 0;\n@p ld.shared.v4.f32 {%0, %1, %2, %3}, [%5];}"
+               : "+f"(v.x), "+f"(v.y), "+f"(v.z), "+f"(v.w)
+               : "r"(static_cast<int>(there)), "r"(from)
+               : "memory");
   return v;
 }
 
-/// For a norm that follows: two neighbours of a row, whose sixteen eight lanes have.
-__device__ inline void leave_pair(const Ahead& to, std::int64_t at, const float (&v)[2],
-                                  bool there) {
-  const float sum = sum_across<1, kSixteen / 2>(__fadd_rn(square(v[0]), square(v[1])));
-  if (!there) return;
-  *reinterpret_cast<__nv_bfloat162*>(to.rows + at) = __floats2bfloat162_rn(v[0], v[1]);
-  if (at % kSixteen == 0) to.squares[at / kSixteen] = sum;
+/// Two of them that are surely there.
+__device__ inline float2 load_pair(std::uint32_t from) {
+  float2 v;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(from) : "memory");
+  return v;
+}
+__device__ inline float load_one(std::uint32_t from) {
+  float v = 0;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
+  return v;
+}
+
+/// Four outputs of a row, which a thread finishes: o, o + 1, o + 8 and o + 9 of sixteen, or two
+/// gates and their values. Where their sums are, and where they go.
+struct Four {
+  std::uint32_t sums = 0;         // of the first slice, in the order o, o + 8, o + 1, o + 9
+  std::uint32_t by = 0;           // what they are multiplied with
+  std::uint32_t bias = 0;         // of o
+  int slices = 0;                 // none: no row
+  int left = 0;                   // columns of the row, from the first of these on; 0: no row
+  std::byte* y = nullptr;         // of o
+  __nv_bfloat16* rows = nullptr;  // the same of Ahead
+  float* squares = nullptr;
+  float2 before[2] = {};  // of the residual
+};
+
+/// The sum of `slices` slices in order, which lie `apart` bytes apart. A sum that begins with zero
+/// is never -0, so what is not there changes no bit.
+__device__ inline float4 sum_slices(std::uint32_t from, int slices, std::uint32_t apart) {
+  constexpr int kAtOnce = 8;
+  float4 sum{};
+#pragma unroll 1
+  do {
+    float4 of[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) of[k] = load_if(slices > k, from + k * apart);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      sum.x += of[k].x, sum.y += of[k].y, sum.z += of[k].z, sum.w += of[k].w;
+    }
+    from += kAtOnce * apart;
+    slices -= kAtOnce;
+  } while (slices > 0);
+  return sum;
+}
+__device__ inline float2 scaled(float low, float high, float by, const float2& bias) {
+  return {__fmaf_rn(low, by, bias.x), __fmaf_rn(high, by, bias.y)};
+}
+__device__ inline float2 add(const float2& x, const float2& y) {
+  return {add_residual(x.x, y.x), add_residual(x.y, y.y)};
+}
+
+/// For a norm that follows: of sixteen columns of a row that four lanes have.
+__device__ inline void leave_four(const Four& to, const float2& low, const float2& high) {
+  const auto sum_of = [](const float2& v) {
+    return sum_across<1, 4>(__fadd_rn(square(v.x), square(v.y)));
+  };
+  const float sum = __fadd_rn(sum_of(low), sum_of(high));
+  if (to.left <= 0) return;
+  __builtin_assume(__isGlobal(to.rows));
+  __builtin_assume(__isGlobal(to.squares));
+  *reinterpret_cast<__nv_bfloat162*>(to.rows) = __floats2bfloat162_rn(low.x, low.y);
+  *reinterpret_cast<__nv_bfloat162*>(to.rows + 8) = __floats2bfloat162_rn(high.x, high.y);
+  if (lane_of_warp() % 4 == 0) *to.squares = sum;
+}
+
+/// Two neighbours to y, if there are so many columns `left`; at once if rows begin `aligned`.
+template <typename T>
+__device__ void put_pair(T* y, const float2& v, int left, bool aligned) {
+  using Pair = std::conditional_t<std::is_same_v<T, __nv_bfloat16>, __nv_bfloat162, float2>;
+  if (left <= 0) return;
+  __builtin_assume(__isGlobal(y));  // which the compiler cannot see
+  Pair pair;
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    pair = __floats2bfloat162_rn(v.x, v.y);
+  } else {
+    pair = v;
+  }
+  if (aligned) {
+    *reinterpret_cast<Pair*>(y) = pair;
+    return;
+  }
+  y[0] = pair.x;
+  if (left > 1) y[1] = pair.y;
 }
 
 }  // namespace toto::cuda::held

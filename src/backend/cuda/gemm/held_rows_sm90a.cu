@@ -35,11 +35,14 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   constexpr int kRows = B::kRows;
   constexpr int kTogether = B::kTogether;
   constexpr int kTasks = Parts / kTogether;
-  constexpr bool kPaired = adds_to_residual(U);
+  constexpr bool kAdds = adds_to_residual(U);
+  constexpr bool kNormed = U == Use::store || U == Use::gated;
   constexpr bool kLeaves = U == Use::ahead || U == Use::shared;  // whole sixty-fours of outputs
   extern __shared__ float4 shared[];
   __shared__ HeldSmall<Parts, Tiles> m;
-  const int warp = static_cast<int>(threadIdx.x / 32U);
+  // As all lanes have it: the compiler keeps it, and what follows from it, in uniform registers,
+  // where instructions for barriers and the copy engine want their operands.
+  const int warp = __shfl_sync(~0U, static_cast<int>(threadIdx.x / 32U), 0);
   const int lane = lane_of_warp();
   const bool helps = warp == ask.workers;
   const bool shares = U == Use::shared || (U == Use::residual && ask.split == 2);
@@ -50,33 +53,26 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   const int own_slices = (shares && rank == 0 ? half : ask.slices) - first_slice;
   const int own_rows = shares ? kRows / 2 : kRows;
   const bool gated = kAny ? a.epilogue == Epilogue::gated : U == Use::gated;
-  const bool residual = kAny ? a.epilogue == Epilogue::residual : kPaired;
-  const bool normed = !kPaired && a.squares != nullptr;
+  const bool residual = kAny ? a.epilogue == Epilogue::residual : kAdds;
+  const bool normed = kNormed || (kAny && a.squares != nullptr);
   const bool also_normed = kAlso && a.also.squares != nullptr;
   const HeldMemory<Parts, Tiles> large(shared, ask, own_rows);
   const auto is_second = [&](int s) { return kAlso && s >= ask.first_slices; };
   const auto first_chunk = [&](int s) {
     return (is_second(s) ? s - ask.first_slices : s) * kChunks;
   };
-  const auto chunks_of = [&](int s) {
-    return min(kChunks, (is_second(s) ? ask.also_chunks : ask.chunks) - first_chunk(s));
-  };
-  // Until blocks have asked for their weights nothing else matters. Warps ask for slices by turns:
-  // a thread takes a hundred cycles for a box.
+  // Until blocks have asked for their weights nothing else matters. Warps ask for slices by turns,
+  // and for whole ones: beyond the edge there are zeros.
   LiveRows live(ask.count, ask.known);
   if (lane == 0 && !helps) {
 #pragma unroll 1
     for (int i = warp; i < own_slices; i += ask.workers) {
       const int s = first_slice + i;
-      const int chunks = chunks_of(s);
       make_barrier(m.full + i, 1 + 32 * Tiles);
       publish_barriers();
-      expect_bytes(m.full + i, chunks * B::kBox);
-#pragma unroll 1
-      for (int c = 0; c < chunks; ++c) {
-        copy_once(large.ws + (i * kChunks + c) * B::kBox, is_second(s) ? also_w_map : w_map,
-                  (first_chunk(s) + c) * kChunk, out0, m.full + i);
-      }
+      expect_bytes(m.full + i, kChunks * B::kBox);
+      copy_once(large.ws + i * kChunks * B::kBox, is_second(s) ? also_w_map : w_map, 0, out0,
+                first_chunk(s), m.full + i);
     }
   }
   if (lane == 0 && helps && shares) {
@@ -86,21 +82,8 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   }
   __syncwarp();
   if (shares) begin_in_cluster();
-  __syncthreads();  // barriers are there
-
-  if (ask.early) let_next_begin();
-  if (helps) {
-    const auto bring = [&](float* to, const float* bias) {
-#pragma unroll 1
-      for (int o = lane; o < kOutputs; o += 32) {
-        const bool inside = bias != nullptr && out0 + o < a.stored;
-        copy_4(to + o, inside ? bias + out0 + o : bias, inside ? 4 : 0);
-      }
-    };
-    bring(m.bias, a.bias);
-    if (kAlso) bring(m.also_bias, a.also.bias);
-  }
-  // What rows are asked for with is worked out before they are there, and kept from being put off.
+  // What rows are asked for with is worked out before the block meets and before they are there,
+  // and kept from being put off.
   struct Eight {  // rows of a slice
     int slice, row;
     RowPieces pieces;
@@ -117,20 +100,37 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   };
   Eight eight = eight_of(warp);
   asm volatile(""
-               : "+l"(eight.pieces.from), "+r"(eight.pieces.to), "+r"(eight.pieces.width),
+               : "+l"(eight.pieces.from), "+r"(eight.pieces.to), "+l"(eight.pieces.from_half),
                  "+r"(eight.pieces.columns), "+r"(eight.slice), "+r"(eight.row)
                :
                : "memory");
-  const std::int32_t rows = live.begin();
-  if (!helps) {
+  __syncthreads();  // barriers are there
+  if (ask.early) let_next_begin();
+  if (helps) {
+    const auto bring = [&](float* to, const float* bias) {
 #pragma unroll 1
-    for (int task = warp; task < own_slices * Tiles;) {
+      for (int o = lane; o < kOutputs; o += 32) {
+        const bool inside = bias != nullptr && out0 + o < a.stored;
+        copy_4(to + o, inside ? bias + out0 + o : bias, inside ? 4 : 0);
+      }
+    };
+    bring(m.bias, a.bias);
+    if (kAlso) bring(m.also_bias, a.also.bias);
+  }
+  const bool brings = !helps && warp < own_slices * Tiles;
+  std::int32_t rows = live.settle();
+  asm volatile("" : "+r"(rows));
+  begin_kernel();
+  if (brings) {
+    eight.pieces.template copy<B::kRowBox>(rows - eight.row);
+    arrive_when_copied(m.full + eight.slice);
+#pragma unroll 1
+    for (int task = warp + ask.workers; task < own_slices * Tiles; task += ask.workers) {
+      eight = eight_of(task);
       eight.pieces.template copy<B::kRowBox>(rows - eight.row);
       arrive_when_copied(m.full + eight.slice);
-      task += ask.workers;
-      if (task < own_slices * Tiles) eight = eight_of(task);
     }
-  } else {
+  } else if (helps) {
     commit_copies();
     const auto scale = [&](float* by, const float* scales) {
       if (lane < kRows) by[lane] = scales != nullptr && lane < rows ? scales[lane] : 1;
@@ -139,42 +139,52 @@ __global__ void __launch_bounds__(32 * kMostWarps)
     if (kAlso && !also_normed) scale(m.also_by, a.also.scale);
     wait_copies<0>();
   }
-  // A thread finishes two neighbours of a row at a time. Where they are and go is worked out while
-  // others multiply: warps that multiply nothing finish the first.
-  const int width = gated ? kOutputs / 2 : kOutputs;
+  // A warp finishes sixteen outputs of eight rows, and there are as many warps. Two of the rows
+  // that it reads at a time are four apart, so that their sums lie in different banks. Where they
+  // are and go is worked out while others multiply, by warps that multiply nothing if there are
+  // any. Where a product adds to a residual the one that helps norms nothing, and so is the first.
+  const int end = kAdds ? ask.workers - warp : helps ? warp : ask.workers - 1 - warp;
+  const bool ends = end < Parts * ((own_rows + kRowsOfTile - 1) / kRowsOfTile);
   const std::int32_t columns = gated ? padded_bf16(a.out / 2) : a.out;
+  const bool aligned = kLeaves || columns % 2 == 0;
   const bool leaves = kLeaves || (kAlso && a.ahead.rows != nullptr);
-  const int items = own_rows * width / 2;
-  // Where a product adds to a residual the one that helps norms nothing, and so finishes the first.
-  const int order = kPaired ? ask.workers - warp : helps ? warp : ask.workers - 1 - warp;
-  int item = order * 32 + lane;
-  bool there = false;
-  bool both = false;  // neighbours are there
+  const bool smooth = kAny && a.silu;
+  const bool narrow = gated || (kAny && (a.silu || a.rounded));  // what is stored
+  Four four;
   int r = 0;
-  int o = 0;  // of the sums, and of biases
-  std::int64_t to = 0;
-  std::uint32_t sums = 0;
-  float2 before{};
+  int o = 0;
   const auto take = [&] {
-    const auto own_row = static_cast<int>(gated ? static_cast<unsigned>(item) / (kOutputs / 4)
-                                                : static_cast<unsigned>(item) / (kOutputs / 2));
-    const int n = (item - own_row * (gated ? kOutputs / 4 : kOutputs / 2)) * 2;
-    const std::int32_t column = (gated ? out0 / 2 : out0) + n;
+    const auto eight = static_cast<int>(static_cast<unsigned>(end) / Parts);
+    const int part = end - eight * Parts;
+    const int own_row = eight * kRowsOfTile + lane / 4 % 2 * 4 + lane / 8;
+    const int sums_row = shares ? min(own_row, own_rows - 1) : own_row;
     r = shares ? own_row * 2 + rank : own_row;
-    o = gated ? n / 8 * 16 + n % 8 : n;  // gates and values lie in groups of eight
-    there = r < rows && column < columns;
-    both = there && (kLeaves || columns % 2 == 0);
-    to = std::int64_t{r} * columns + column;
-    sums = shared_address(large.part + own_row * B::kPartPitch + (kPaired ? place_paired(o) : o));
-    if (!residual || !there) return;
-    const float* const y = static_cast<const float*>(a.y) + to;
-    if (both) {
-      before = *reinterpret_cast<const float2*>(y);
-    } else {
-      before = {y[0], column + 1 < columns ? y[1] : 0.0F};
+    o = part * 16 + lane % 4 * 2;
+    const std::int32_t column = gated ? out0 / 2 + part * 8 + lane % 4 * 2 : out0 + o;
+    four.sums = shared_address(large.part + sums_row * B::kPartPitch + part * 16 + lane % 4 * 4);
+    four.by = shared_address(m.by + sums_row * (shares ? 2 : 1) + rank);
+    four.bias = shared_address(m.bias + o);
+    four.left = r < rows ? columns - column : 0;
+    four.slices = r >= rows ? 0 : kAlso ? ask.first_slices : ask.slices;
+    const std::int64_t to = std::int64_t{r} * columns + column;
+    four.y = static_cast<std::byte*>(a.y) + to * (narrow ? 2 : 4);
+    if (leaves) {
+      four.rows = a.ahead.rows + to;
+      four.squares = a.ahead.squares + to / kSixteen;
+    }
+    if (!residual) return;
+    const auto* const y = reinterpret_cast<const float*>(four.y);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      if (aligned) {
+        if (four.left > h * 8) four.before[h] = *reinterpret_cast<const float2*>(y + h * 8);
+      } else {
+        if (four.left > h * 8) four.before[h].x = y[h * 8];
+        if (four.left > h * 8 + 1) four.before[h].y = y[h * 8 + 1];
+      }
     }
   };
-  if (kPaired && item < items) take();
+  if (kAdds && ends) take();
   if (shares) await_cluster();
 
   if (!helps) {
@@ -187,26 +197,18 @@ __global__ void __launch_bounds__(32 * kMostWarps)
       const int i = task / kTasks;
       const int p = (task - i * kTasks) * kTogether;
       const int s = first_slice + i;
-      const int chunks = chunks_of(s);
       const std::uint32_t w = lane_w + i * kChunks * B::kBox + p * 16 * kChunk * 2;
       const std::uint32_t x = lane_x + i * kChunks * B::kRowBox;
       float sum[kTogether][Tiles][4] = {};
       wait_barrier(m.full + i, 0);
-      if (chunks == kChunks) {
-        multiply_boxes<kChunks, B::kBox, B::kRowBox>(sum, w, x);
-      } else {
-#pragma unroll 1
-        for (int c = 0; c < chunks; ++c) {
-          multiply_boxes<1, B::kBox, B::kRowBox>(sum, w + c * B::kBox, x + c * B::kRowBox);
-        }
-      }
+      multiply_boxes<kChunks, B::kBox, B::kRowBox>(sum, w, x);
 #pragma unroll
       for (int q = 0; q < kTogether; ++q) {
         float* const part = large.part + s * own_rows * B::kPartPitch + (p + q) * 16;
         if (shares) {
           share_sums<B::kPartPitch>(sum[q], part, rank, &m.sent);
         } else {
-          put_sums<kPaired, B::kPartPitch>(sum[q], part);
+          put_sums<B::kPartPitch>(sum[q], part);
         }
       }
     }
@@ -246,82 +248,43 @@ __global__ void __launch_bounds__(32 * kMostWarps)
       }
     }
   }
-  if (!kPaired && item < items) take();
+  if (!kAdds && ends) take();
   std::uint32_t apart = own_rows * B::kPartPitch * 4;  // bytes between slices
-  asm volatile("" : "+r"(sums), "+r"(apart), "+r"(r), "+r"(o), "+l"(to));
+  std::uint32_t sent = shared_address(&m.sent);
+  asm volatile("" : "+r"(four.sums), "+r"(four.by), "+r"(four.bias), "+r"(four.left), "+l"(four.y));
+  asm volatile("" : "+r"(apart), "+r"(four.slices));
+  if (kLeaves) asm volatile("" : "+l"(four.rows), "+l"(four.squares));
+  if (shares) asm volatile("" : "+r"(sent));
   __syncthreads();
-  static_assert(kRows * kOutputs / 4 % 32 == 0);  // whole warps finish, and leave rows together
-  if (item >= items) return;
-  if (shares) wait_barrier(&m.sent, 0);
-  const bool smooth = kAny && a.silu;
-  const bool narrow = kAny && (a.silu || a.rounded);  // is what is stored
-  // A sum that begins with zero is never -0, so what is not there changes no bit.
-  const auto sum_of = [&](int first, int end, float(&v)[2], float(&u)[2]) {
-    constexpr int kAtOnce = 8;
-    constexpr int kBeside = kPaired ? 2 : 1;
-    int s = first;
-#pragma unroll 1
-    do {
-      float2 gates[kAtOnce];
-      float2 values[kAtOnce];
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        const std::uint32_t at = sums + (s + k) * apart;
-        gates[k] = load_if<kBeside>(s + k < end, at);
-        if (gated) values[k] = load_if<1>(s + k < end, at + 8 * 4);
-      }
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) {
-        v[0] += gates[k].x, v[1] += gates[k].y;
-        if (gated) u[0] += values[k].x, u[1] += values[k].y;
-      }
-      s += kAtOnce;
-    } while (s < end);
-  };
-#pragma unroll 1
-  for (;;) {
-    const float by = m.by[r];
-    const float2 bias = *reinterpret_cast<const float2*>(m.bias + o);
-    float v[2] = {};
-    float u[2] = {};
-    sum_of(0, kAlso ? ask.first_slices : ask.slices, v, u);
-    v[0] = __fmaf_rn(v[0], by, bias.x);
-    v[1] = __fmaf_rn(v[1], by, bias.y);
-    if (kAlso) {
-      float also[2] = {};
-      sum_of(ask.first_slices, ask.slices, also, u);
-#pragma unroll
-      for (int k = 0; k < 2; ++k) {
-        v[k] = add_residual(v[k], __fmaf_rn(also[k], m.also_by[r], m.also_bias[o + k]));
-      }
-    }
-    if (gated || smooth) v[0] = silu(v[0]), v[1] = silu(v[1]);
-    if (gated) {
-      v[0] *= __fmaf_rn(u[0], by, m.bias[o + 8]);
-      v[1] *= __fmaf_rn(u[1], by, m.bias[o + 9]);
-    }
-    if (residual) v[0] = add_residual(before.x, v[0]), v[1] = add_residual(before.y, v[1]);
-    if (leaves) leave_pair(a.ahead, to, v, there);
-    if (gated || narrow) {
-      auto* const y = static_cast<__nv_bfloat16*>(a.y) + to;
-      if (both) {
-        *reinterpret_cast<__nv_bfloat162*>(y) = __floats2bfloat162_rn(v[0], v[1]);
-      } else if (there) {
-        y[0] = __float2bfloat16_rn(v[0]);
-        if ((to + 1) % columns != 0) y[1] = __float2bfloat16_rn(v[1]);
-      }
-    } else {
-      float* const y = static_cast<float*>(a.y) + to;
-      if (both) {
-        *reinterpret_cast<float2*>(y) = {v[0], v[1]};
-      } else if (there) {
-        y[0] = v[0];
-        if ((to + 1) % columns != 0) y[1] = v[1];
-      }
-    }
-    item += static_cast<int>(blockDim.x);
-    if (item >= items) return;
-    take();
+  if (!ends) return;
+  if (shares) wait_barrier(sent, 0);
+  const float by = load_one(four.by);
+  const float2 low_bias = load_pair(four.bias);
+  const float2 high_bias = load_pair(four.bias + 8 * 4);
+  const float4 sum = sum_slices(four.sums, four.slices, apart);
+  float2 low = scaled(sum.x, sum.z, by, low_bias);
+  float2 high = scaled(sum.y, sum.w, by, high_bias);
+  if (kAlso) {
+    const float4 also =
+        sum_slices(four.sums + ask.first_slices * apart, ask.slices - ask.first_slices, apart);
+    const float also_by = m.also_by[r];
+    const float* const also_bias = m.also_bias + o;
+    low = add(low, scaled(also.x, also.z, also_by, {also_bias[0], also_bias[1]}));
+    high = add(high, scaled(also.y, also.w, also_by, {also_bias[8], also_bias[9]}));
+  }
+  if (gated || smooth) low = {silu(low.x), silu(low.y)};
+  if (smooth) high = {silu(high.x), silu(high.y)};
+  if (residual) low = add(four.before[0], low), high = add(four.before[1], high);
+  if (leaves) leave_four(four, low, high);
+  if (narrow) {
+    auto* const y = reinterpret_cast<__nv_bfloat16*>(four.y);
+    if (gated) return put_pair(y, {low.x * high.x, low.y * high.y}, four.left, true);
+    put_pair(y, low, four.left, aligned);
+    put_pair(y + 8, high, four.left - 8, aligned);
+  } else {
+    auto* const y = reinterpret_cast<float*>(four.y);
+    put_pair(y, low, four.left, aligned);
+    put_pair(y + 8, high, four.left - 8, aligned);
   }
 }
 
@@ -330,9 +293,9 @@ Use use_of(const ProductArgs& a) {
   if (a.silu || a.rounded) return Use::any;
   switch (a.epilogue) {
     case Epilogue::store:
-      return Use::store;
+      return a.squares == nullptr ? Use::any : Use::store;
     case Epilogue::gated:
-      return Use::gated;
+      return a.squares == nullptr ? Use::any : Use::gated;
     case Epilogue::residual:
       if (a.squares != nullptr) return Use::any;
       return a.ahead.rows == nullptr ? Use::residual : Use::ahead;
@@ -370,8 +333,7 @@ bool run(const Held& a, const ProductArgs& args, const Stream& s) {
   Use use = use_of(args);
   const unsigned blocks = ceil_div(a.stored, B::kOutputs);
   const bool few = 2 * blocks <= static_cast<unsigned>(s.processors);
-  Asking ask{a.pitch / kChunk, slices_of(a.in), slices_of(a.in), a.also.pitch / kChunk};
-  ask.slices += slices_of(a.also.in);
+  Asking ask{slices_of(a.in) + slices_of(a.also.in), slices_of(a.in)};
   ask.known = a.known, ask.count = a.count;
   ask.width = padded_bf16(a.in), ask.also_width = padded_bf16(a.also.in);
   ask.early = a.known && lets_next_begin_early(a.count, std::min(a.in, a.stored));
@@ -385,15 +347,18 @@ bool run(const Held& a, const ProductArgs& args, const Stream& s) {
   const int squares = (args.squares == nullptr ? 0 : ask.first_slices) +
                       (args.also.squares == nullptr ? 0 : ask.slices - ask.first_slices);
   const int sum = std::clamp(kMostWorkers - multiply, 0, std::min(squares, kSumming));
-  const int tasks = std::max({ask.own * Tiles, multiply + sum, kLeastWorkers});
+  const int tasks = std::max(ask.own * Tiles, multiply + sum);
   const int rounds = (tasks + kMostWorkers - 1) / kMostWorkers;
-  ask.workers = (tasks + rounds - 1) / rounds;
+  const int ends = Parts * ((Tiles + ask.split - 1) / ask.split);  // a warp each
+  ask.workers = std::max((tasks + rounds - 1) / rounds, ends - 1);
   const std::int64_t bytes = HeldMemory<Parts, Tiles>::bytes(ask);
   constexpr int kSmall = sizeof(HeldSmall<Parts, Tiles>);
   if (bytes + kSmall > s.shared_bytes) return false;
-  const CUtensorMap w = boxes_of(args.w, true, a.stored, a.pitch, B::kOutputs);
+  const CUtensorMap w = wide_boxes_of(args.w, true, a.stored, a.pitch, B::kOutputs, kSliceBf16);
   const CUtensorMap also_w =
-      use == Use::also ? boxes_of(args.also.w, true, a.stored, args.also.pitch, B::kOutputs) : w;
+      use == Use::also
+          ? wide_boxes_of(args.also.w, true, a.stored, args.also.pitch, B::kOutputs, kSliceBf16)
+          : w;
   with_use<Parts>(use, [&](auto of) {
     constexpr auto kernel = held_bf16<Parts, Tiles, of()>;
     allow_shared_memory<kernel>(static_cast<std::size_t>(bytes));

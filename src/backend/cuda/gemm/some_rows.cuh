@@ -39,18 +39,23 @@ class LiveRows {
   __device__ LiveRows(const Rows& rows, bool known) : rows_(rows), known_(known) {
     if (known && rows.live != nullptr) now_ = load();
   }
-  [[nodiscard]] __device__ std::int32_t begin() {
-    if (known_ && rows_.live != nullptr) now_ *= rows_.times;
-    begin_kernel();
+  /// Before the kernel waits. One that is not known is waited for here.
+  [[nodiscard]] __device__ std::int32_t settle() {
     if (rows_.live == nullptr) return rows_.count;
-    return known_ ? now_ : load() * rows_.times;
+    if (!known_) {
+      await_previous();
+      now_ = load();
+    }
+    return now_ * rows_.times;
   }
 
  private:
-  /// Asked for where this stands.
+  /// Asked for where this stands. Not by an address that all lanes share: their number would go to
+  /// a uniform register, and be waited for at once.
   [[nodiscard]] __device__ std::int32_t load() const {
     std::int32_t v = 0;
-    asm volatile("ld.global.b32 %0, [%1];" : "=r"(v) : "l"(rows_.live) : "memory");
+    const std::int32_t* const from = rows_.live + (threadIdx.x >> 10U);  // 0
+    asm volatile("ld.global.b32 %0, [%1];" : "=r"(v) : "l"(from) : "memory");
     return v;
   }
   const Rows& rows_;
@@ -64,8 +69,8 @@ class LiveRows {
 /// box, of two rows.
 struct RowPieces {
   const __nv_bfloat16* from;
+  const __nv_bfloat16* from_half;  // four rows further on
   std::uint32_t to;
-  std::int32_t width;    // of the rows
   std::int32_t columns;  // that are there, from the first of the lane on
 
   /// From row `first_row` of x[][row_width] and column k on to `first`, where the first of the
@@ -73,8 +78,8 @@ struct RowPieces {
   __device__ RowPieces(std::uint32_t first, const __nv_bfloat16* x, std::int32_t first_row,
                        std::int32_t k, std::int32_t row_width)
       : from(x + static_cast<std::uint32_t>((first_row + row()) * row_width + k + column())),
+        from_half(from + 4 * row_width),
         to(first + row() * 128 + (column() / 8 ^ row()) * 16),
-        width(row_width),
         columns(row_width - k - column()) {}
   /// Of the eight, `rows` are there; the others become zero. Boxes are `Box` bytes apart.
   template <int Box>
@@ -82,7 +87,7 @@ struct RowPieces {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::uint32_t half_to = (to + half * 512) ^ (half * 64);
-      const __nv_bfloat16* const half_from = from + half * 4 * width;
+      const __nv_bfloat16* const half_from = half == 0 ? from : from_half;
       const bool row_there = row() + half * 4 < rows;
 #pragma unroll
       for (int box = 0; box < kSliceBf16 / kPitchBf16; ++box) {
