@@ -118,25 +118,40 @@ struct LaneKeys {
   /// Of those that share a key.
   [[nodiscard]] __device__ int lane() const { return own() / 4; }
 
-  /// Asks for what prepare() takes.
-  __device__ void bring() const {
-    const std::int32_t row = a.shape.row();
-    const std::int32_t values_after = a.shape.groups * kWidth;  // keys
+  /// What a lane asks for its keys with: where the first and its value are, in the cache or not,
+  /// and where the next would come from if it is not.
+  struct Places {
+    const float* key;
+    const float* value;
+    const float* next;
+  };
+  [[nodiscard]] __device__ Places places() const {
     const std::int32_t behind = at.s.first_slot + first() - at.source.patch;
-    const float* from = a.qkv + (at.first_row + behind) * row +
-                        std::int64_t{a.shape.heads + group} * kWidth + own();
+    const float* const here = a.qkv + (at.first_row + behind) * a.shape.row() +
+                              std::int64_t{a.shape.heads + group} * kWidth + own();
+    const float* const next = here + std::int64_t{2} * warps * a.shape.row();
+    if (behind >= 0) return {here, here + a.shape.groups * kWidth, next};
+    return {a.keys + kept_at(first()) + own(), a.values + kept_at(first()) + own(), next};
+  }
+  /// Asks for what prepare() takes.
+  __device__ void bring(const Places& from) const {
     float* key = keys + first() * kPitch + own();
+    if (first() < n) {
+      copy_16(key, from.key, 16);
+      copy_16(key + n * kPitch, from.value, 16);
+    }
+    const float* next = from.next;
 #pragma unroll 1
-    for (std::int32_t j = first(); j < n; j += 2 * warps) {
+    for (std::int32_t j = first() + 2 * warps; j < n; j += 2 * warps) {
+      key += 2 * warps * kPitch;
       if (at.s.first_slot + j >= at.source.patch) {
-        copy_16(key, from, 16);
-        copy_16(key + n * kPitch, from + values_after, 16);
+        copy_16(key, next, 16);
+        copy_16(key + n * kPitch, next + a.shape.groups * kWidth, 16);
       } else {  // of a call before
         copy_16(key, a.keys + kept_at(j) + own(), 16);
         copy_16(key + n * kPitch, a.values + kept_at(j) + own(), 16);
       }
-      from += std::int64_t{2} * warps * row;
-      key += 2 * warps * kPitch;
+      next += std::int64_t{2} * warps * a.shape.row();
     }
     commit_copies();
   }
@@ -217,7 +232,7 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
   auto* const keys = reinterpret_cast<float*>(shared);
   const LaneKeys own{a, at, group, keys, n, warp, kLaneWarps};
   attend_tiles(a, at, group, keys, keys + n * kPitch, kPitch, warp, kLaneWarps, [&] {
-    own.bring();
+    own.bring(own.places());
     own.prepare(key_gain(a, own.lane()), own.first_rotation());
     __syncthreads();
   });
@@ -244,8 +259,10 @@ __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attentio
     const LaneKeys own{a, at, group, keys, n, warp - attending, kAloneWarps - attending};
     const float4 gain = key_gain(a, own.lane());
     const KeyRotation rotation = own.first_rotation();
+    LaneKeys::Places from = own.places();
+    asm volatile("" : "+l"(from.key), "+l"(from.value));  // worked out now
     end_lookups(a.known);
-    own.bring();
+    own.bring(from);
     own.prepare(gain, rotation);
     __syncthreads();
     return pass_rows(a, at, group, static_cast<std::int32_t>(threadIdx.x) - 32 * attending,
@@ -254,8 +271,12 @@ __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attentio
   const Tile tile(at.s, a.heads_per_group, group, warp / 2 * kTile);
   const QueryGain gain(a);
   const QueryRotation rotations[2] = {{a, at.source, tile, 0}, {a, at.source, tile, 1}};
-  const QueriesAt queries = at.queries_at(a, tile);
+  QueriesAt queries = at.queries_at(a, tile);
+  asm volatile("" : "+l"(queries.head[0]), "+l"(queries.head[1]));  // worked out now
   end_lookups(a.known);
+  // Which the compiler cannot see any more.
+  __builtin_assume(__isGlobal(queries.head[0]));
+  __builtin_assume(__isGlobal(queries.head[1]));
   const Queries q(
       a, RawQueries(queries), [&] { return gain; }, [&](int r) { return rotations[r]; });
   __syncthreads();

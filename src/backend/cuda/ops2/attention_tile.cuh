@@ -50,29 +50,22 @@ __device__ inline float4 rounded(const float4& v) {
           __uint_as_float(operand_of(v.z)), __uint_as_float(operand_of(v.w))};
 }
 
-/// 1 / v and 2^v to some units of the last place: what comes of them is rounded further.
+/// 1 / v, 1 / sqrt(v) and 2^v to some units of the last place: what comes of them is rounded
+/// further.
 __device__ inline float inverse_of(float v) {
   float inverse = 0;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(v));
+  return inverse;
+}
+__device__ inline float inverse_root_of(float v) {
+  float inverse = 0;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(v));
   return inverse;
 }
 __device__ inline float power_of_two(float v) {
   float power = 0;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(v));
   return power;
-}
-
-/// Divides in place.
-template <int N>
-__device__ void divide(float (&v)[N], float by) {
-  if (Divisor::ordinary(by)) {
-    const Divisor divisor(by);
-#pragma unroll
-    for (float& x : v) x = divisor(x);
-  } else {
-#pragma unroll
-    for (float& x : v) x = x / by;
-  }
 }
 
 /// What a lane needs to rotate its four channels of a key: of pairs `own` * 2 and the next, of
@@ -108,10 +101,8 @@ __device__ inline float4 prepare_key(float4 v, const Attention& a, const float4&
     squares = __fmaf_rn(v.y, v.y, squares);
     squares = __fmaf_rn(v.z, v.z, squares);
     squares = __fmaf_rn(v.w, v.w, squares);
-    const float root = sqrtf(sum_of_lanes<kRowLanes>(squares) / kWidth + a.gains.epsilon);
-    float all[4] = {v.x, v.y, v.z, v.w};
-    divide(all, root);
-    v = {all[0] * gain.x, all[1] * gain.y, all[2] * gain.z, all[3] * gain.w};
+    const float by = inverse_root_of(sum_of_lanes<kRowLanes>(squares) / kWidth + a.gains.epsilon);
+    v = {v.x * by * gain.x, v.y * by * gain.y, v.z * by * gain.z, v.w * by * gain.w};
   }
   if (own < kRowLanes / 2) {
     float2 by{1, 1};
@@ -222,38 +213,51 @@ struct Queries {
   template <typename Gain, typename Rotation>
   __device__ Queries(const Attention& a, const RawQueries& raw, const Gain& gain,
                      const Rotation& rotation) {
+    float v[2][kOwn];  // both queries side by side
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      float v[kOwn];
 #pragma unroll
-      for (int i = 0; i < kOwn; ++i) v[i] = raw.v[r][i];
-      if (a.gains.query != nullptr) {
-        float squares = 0;
+      for (int i = 0; i < kOwn; ++i) v[r][i] = raw.v[r][i];
+    }
+    if (a.gains.query != nullptr) {
+      const float squares[2] = {squares_of(v[0]), squares_of(v[1])};
+      const float sums[2] = {sum_of_lanes<4>(squares[0]), sum_of_lanes<4>(squares[1])};
+      const QueryGain by = gain();
 #pragma unroll
-        for (int i = 0; i < kOwn; ++i) squares = __fmaf_rn(v[i], v[i], squares);
-        const float root = sqrtf(sum_of_lanes<4>(squares) / kWidth + a.gains.epsilon);
-        divide(v, root);
-        const QueryGain by = gain();
+      for (int r = 0; r < 2; ++r) {
+        const float inverse = inverse_root_of(sums[r] / kWidth + a.gains.epsilon);
 #pragma unroll
-        for (int i = 0; i < kOwn; ++i) v[i] *= by.v[i];
+        for (int i = 0; i < kOwn; ++i) v[r][i] *= inverse * by.v[i];
       }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
       const QueryRotation by = rotation(r);
       const float cosine[4] = {by.cosine.x, by.cosine.y, by.cosine.z, by.cosine.w};
       const float sine[4] = {by.sine.x, by.sine.y, by.sine.z, by.sine.w};
       const float factor[4] = {by.factor.x, by.factor.y, by.factor.z, by.factor.w};
 #pragma unroll
       for (int m = 0; m < 4; ++m) {
-        const float x = v[2 * m];
-        const float y = v[2 * m + 1];
-        v[2 * m] = (cosine[m] * x - sine[m] * y) * factor[m];
-        v[2 * m + 1] = (cosine[m] * y + sine[m] * x) * factor[m];
+        const float x = v[r][2 * m];
+        const float y = v[r][2 * m + 1];
+        v[r][2 * m] = (cosine[m] * x - sine[m] * y) * factor[m];
+        v[r][2 * m + 1] = (cosine[m] * y + sine[m] * x) * factor[m];
       }
 #pragma unroll
       for (int i = 0; i < kSteps; ++i) {
-        part[i][r] = operand_of(v[2 * i]);
-        part[i][2 + r] = operand_of(v[2 * i + 1]);
+        part[i][r] = operand_of(v[r][2 * i]);
+        part[i][2 + r] = operand_of(v[r][2 * i + 1]);
       }
     }
+  }
+
+ private:
+  /// In four sums side by side.
+  static __device__ float squares_of(const float (&v)[kOwn]) {
+    float of[4] = {};
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) of[i % 4] = __fmaf_rn(v[i], v[i], of[i % 4]);
+    return (of[0] + of[1]) + (of[2] + of[3]);
   }
 };
 
