@@ -35,23 +35,4 @@ __device__ inline void put_four(__nv_bfloat16* y, const float4& v) {
   to[1] = __floats2bfloat162_rn(v.z, v.w);
 }
 
-/// Many quotients by one divisor that is `ordinary`, by the steps of a division, of which some are
-/// then taken once. They are its bits, unless a quotient is below 1e-30.
-class Divisor {
- public:
-  __device__ explicit Divisor(float by) : by_(by) {
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse_) : "f"(by));
-    inverse_ = __fmaf_rn(__fmaf_rn(-by, inverse_, 1.0F), inverse_, inverse_);
-  }
-  static __device__ bool ordinary(float by) { return by > 1e-15F && by < 1e15F; }
-  __device__ float operator()(float v) const {
-    const float near = v * inverse_;
-    const float quotient = __fmaf_rn(__fmaf_rn(-by_, near, v), inverse_, near);
-    return v == 0 ? v : quotient;
-  }
-
- private:
-  float by_, inverse_;
-};
-
 }  // namespace toto::cuda
