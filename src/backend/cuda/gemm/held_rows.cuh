@@ -57,7 +57,8 @@ template <int Parts, int Tiles>
 struct Block {
   static constexpr int kOutputs = Parts * 16;
   static constexpr int kRows = Tiles * kRowsOfTile;
-  static constexpr int kPartPitch = kOutputs + 4;     // what a warp stores goes to different banks
+  /// What a warp stores or reads at once lies in different banks.
+  static constexpr int kPartPitch = kOutputs + 4;
   static constexpr int kBox = kOutputs * kChunk * 2;  // bytes
   static constexpr int kRowBox = kRows * kChunk * 2;
   /// Sixteens of outputs that a warp multiplies: all, so that rows are read once, or one.
