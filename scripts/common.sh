@@ -16,7 +16,8 @@ build_packages=(g++ cmake ninja-build ccache libfmt-dev libhwy-dev nlohmann-json
                 libhowardhinnant-date-dev zlib1g-dev libzstd-dev tzdata
                 libboost1.81-dev prometheus-cpp-dev libsqlite3-dev)
 python_packages=(python3 python3-venv)
-test_packages=(zsh fish man-db) # what help and completion are tried in
+test_packages=(zsh fish man-db # what help and completion are tried in
+               g++-aarch64-linux-gnu qemu-user-static) # what the vector code for Arm is tried with
 
 clock() { printf '%02d:%02d' $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)); }
 section() { printf '\n== %s  %s\n' "$(clock)" "$*"; }

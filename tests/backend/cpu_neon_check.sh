@@ -35,10 +35,10 @@ int main() {
 }
 CPP
 
-flags=(-std=c++20 -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=off
-       -I"$source_dir/src" -I"$source_dir/include" -isystem "$work/include")
-sources=("$source_dir"/src/backend/cpu/*.cpp "$source_dir"/src/backend/reference/*.cpp
-         "$source_dir"/src/core/{error,cpu_info,status_file,thread_team}.cpp
+flags=(-std=c++20 -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=off -DFMT_HEADER_ONLY
+       -I"$source_dir/src" -I"$source_dir/include" -I"$source_dir/tests" -isystem "$work/include")
+sources=("$source_dir"/src/backend/{,cpu/,reference/}*.cpp "$source_dir"/src/statistics/*.cpp
+         "$source_dir"/src/core/{error,cpu_info,status_file,thread_team,trace}.cpp
          "$source_dir/fuzz/fuzz_cpu_ops.cpp" "$work/main.cpp")
 compile() { "$compiler" "${flags[@]}" -c "$1" -o "$work/${1//\//_}.o"; }
 running=()

@@ -310,19 +310,16 @@ HWY_INLINE Step step_from(const Sums& s, Vec miss) {
   const Vec c3 = hn::Mul(hn::MulSub(set(2), square, a3), y2);
   const Vec inner = hn::MulSub(hn::Mul(set(5), a2), hn::Sub(a3, square), a4);
   const Vec c4 = hn::Mul(inner, hn::Mul(y2, y));
-  Step step;
-  step.newton = y;
-  step.length = hn::Mul(y, hn::Add(set(1), hn::Add(c2, hn::Add(c3, c4))));
+  const Vec length = hn::Mul(y, hn::Add(set(1), hn::Add(c2, hn::Add(c3, c4))));
   // Fourth powers of how far the step reaches: of the terms, of the miss, of what is nearest.
   const Vec second = hn::Mul(c2, c2);
-  const Vec far = hn::Mul(hn::Mul(step.length, step.length), s.nearest);
+  const Vec far = hn::Mul(hn::Mul(length, length), s.nearest);
   const Vec m2 = hn::Mul(miss, miss);
   Vec reach = hn::Max(hn::Mul(second, second), hn::Mul(c3, c3));
   reach = hn::Max(reach, hn::Abs(c4));
-  step.converges = hn::Lt(reach, set(1));
+  const auto converges = hn::Lt(reach, set(1));
   reach = hn::Max(reach, hn::Max(hn::Mul(far, far), hn::Mul(m2, m2)));
-  step.rest = hn::Mul(hn::Abs(miss), reach);
-  return step;
+  return {y, length, hn::Mul(hn::Abs(miss), reach), converges};
 }
 
 /// About halfway between two floats in the list of all floats.
