@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -52,6 +53,11 @@ class GraphCapture {
   /// of results have ended, or at once where that is not known, and has woken the threads of the
   /// backend that sleep. Other threads may use it meanwhile. Throws as finish().
   virtual void await_copy(Graph& /*graph*/) {}
+  /// After await_copy(), where results are copied in parts: waits until more than the first `have`
+  /// bytes of them are there, and returns how many are. kAll: what is left is not known in parts,
+  /// and finish() waits for it. Throws as finish().
+  static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  virtual std::size_t await_results(Graph& /*graph*/, std::size_t /*have*/) { return kAll; }
   double replay(Graph& graph, bool timed, std::span<const HostResult> results) {
     launch(graph, timed, results);
     return finish(graph, timed, results);

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 
+#include "backend/cpu/series_kernels.h"
 #include "backend/share_out.h"
 #include "engine/guards.h"
 
@@ -35,76 +36,11 @@ void multiply(const float* from, std::size_t count, double factor, float* to) {
     for (std::size_t t = 0; t < count; ++t) to[t] = times(from[t], factor);
     return;
   }
-  constexpr float kMost = std::numeric_limits<float>::max();
-  for (std::size_t t = 0; t < count; ++t) {
-    const float x = from[t] * narrow;
-    const float above = x < -kMost ? -kMost : x;
-    const float most = kMost < above ? kMost : above;
-    to[t] = std::abs(from[t]) > kMost ? from[t] : most;
-  }
-}
-
-/// Mean and standard deviation in two passes. Both are exact multiples where the values are
-/// multiplied by a power of two, so the power that follows from them does its part exactly.
-struct Spread {
-  double mean = 0, deviation = 0, lowest = 0, highest = 0;
-  std::size_t count = 0;
-};
-
-/// In eight sums side by side, which the compiler turns into vectors; the order is always the same.
-constexpr std::size_t kLanes = 8;
-
-/// A mask that hides nothing is not looked at.
-template <bool kMasked>
-Spread spread_of(const float* values, const std::uint8_t* mask, std::size_t count) {
-  constexpr float kFar = std::numeric_limits<float>::infinity();
-  const std::size_t whole = count / kLanes * kLanes;
-  const auto each = [&](const auto& take) {
-    for (std::size_t t = 0; t < whole; t += kLanes) {
-      for (std::size_t l = 0; l < kLanes; ++l) take(l, values[t + l], !kMasked || mask[t + l] != 0);
-    }
-    for (std::size_t t = whole; t < count; ++t) {
-      take(t - whole, values[t], !kMasked || mask[t] != 0);
-    }
-  };
-  double sums[kLanes] = {};
-  float low[kLanes], high[kLanes];
-  std::size_t counts[kLanes] = {};
-  std::fill_n(low, kLanes, kFar);
-  std::fill_n(high, kLanes, -kFar);
-  each([&](std::size_t l, float x, bool seen) {
-    sums[l] += seen ? double{x} : 0.0;
-    counts[l] += seen ? 1 : 0;
-    low[l] = std::min(low[l], seen ? x : kFar);
-    high[l] = std::max(high[l], seen ? x : -kFar);
-  });
-  Spread out;
-  for (const std::size_t part : counts) out.count += part;
-  if (out.count == 0) return out;
-  double sum = 0;
-  for (const double part : sums) sum += part;
-  const double mean = sum / static_cast<double>(out.count);
-  out.mean = mean;
-  out.lowest = *std::min_element(low, low + kLanes);
-  out.highest = *std::max_element(high, high + kLanes);
-  double squares[kLanes] = {};
-  each([&](std::size_t l, float x, bool seen) {
-    const double off = seen ? double{x} - mean : 0.0;
-    squares[l] += off * off;
-  });
-  double all = 0;
-  for (const double part : squares) all += part;
-  out.deviation = std::sqrt(all / static_cast<double>(out.count));
-  return out;
-}
-
-Spread spread_of(const float* values, const std::uint8_t* mask, std::size_t count) {
-  return mask == nullptr ? spread_of<false>(values, mask, count)
-                         : spread_of<true>(values, mask, count);
+  cpu::series_kernels().scale(from, count, narrow, to);
 }
 
 /// A variate that never changes is brought to that size itself.
-double power_of_two(const Spread& spread) {
+double power_of_two(const cpu::Spread& spread) {
   const bool constant = spread.lowest == spread.highest;
   const double size = constant ? std::abs(spread.mean) : spread.deviation;
   if (!std::isfinite(size) || size == 0) return 1;
@@ -145,7 +81,8 @@ void AdaptedJobs::choose_scales(Adapted& job, const Series& s, std::size_t kept)
   job.highest.assign(s.variates, 0);
   for (std::size_t v = 0; v < s.variates; ++v) {
     const std::uint8_t* const mask = s.mask.empty() ? nullptr : s.mask.data() + v * s.steps;
-    const Spread spread = spread_of(s.values.data() + v * s.steps, mask, kept);
+    const cpu::Spread spread =
+        cpu::series_kernels().spread(s.values.data() + v * s.steps, mask, kept);
     job.lowest[v] = spread.lowest;
     job.highest[v] = spread.highest;
     if (asked == 0) job.scale[v] = power_of_two(spread);
@@ -155,14 +92,14 @@ void AdaptedJobs::choose_scales(Adapted& job, const Series& s, std::size_t kept)
 /// Values times the scales, of the first `kept` steps. What is known of covariates in the steps
 /// that are left out goes in front of their future, and their masks stay as long hidden at their
 /// end.
-void AdaptedJobs::cut(Adapted& job, const Series& s, std::size_t kept, bool scaled) {
+void AdaptedJobs::cut(Adapted& job, const Series& s, std::size_t kept) {
   const std::size_t gap = s.steps - kept;
   const std::size_t first_known = s.variates - known(s);
   job.series.steps = kept;
   job.values.resize(s.variates * kept);
   for (std::size_t v = 0; v < s.variates; ++v) {
     const float* const from = s.values.data() + v * s.steps;
-    multiply(from, kept, scaled ? job.scale[v] : 1.0, job.values.data() + v * kept);
+    multiply(from, kept, job.scaled ? job.scale[v] : 1.0, job.values.data() + v * kept);
   }
   job.series.values = job.values;
   if (gap > 0 && !s.mask.empty()) {
@@ -191,7 +128,7 @@ void AdaptedJobs::cut(Adapted& job, const Series& s, std::size_t kept, bool scal
   job.future.clear();
   job.future_mask.clear();
   for (std::size_t e = 0; e < s.exogenous; ++e) {
-    const double factor = scaled ? job.scale[first_known + e] : 1.0;
+    const double factor = job.scaled ? job.scale[first_known + e] : 1.0;
     const auto between = s.values.subspan((first_known + e) * s.steps + kept, gap);
     for (const float x : between) job.future.push_back(times(x, factor));
     for (const float x : s.future_exogenous.subspan(e * horizon, horizon)) {
@@ -213,6 +150,8 @@ void AdaptedJobs::adapt(Adapted& job, ForecastJob& to) {
   const ForecastOptions& options = *job.given->options;
   const Series& s = *job.given->series;
   job.gap = 0;
+  job.scaled = false;
+  job.series = s;
   if (!fits(s, options.horizon)) return;
   if (options.across_missing) job.gap = missing_end(s);
   const std::size_t kept = s.steps - job.gap;
@@ -224,11 +163,9 @@ void AdaptedJobs::adapt(Adapted& job, ForecastJob& to) {
                 fmt::format("series '{}'", s.id), "leave out the empty steps at the end");
   }
   choose_scales(job, s, kept);
-  const bool scaled = std::ranges::any_of(job.scale, [](double x) { return x != 1; });
-  if (job.gap == 0 && !scaled) return;
-  job.series = s;
-  cut(job, s, kept, scaled);
-  to.series = &job.series;
+  job.scaled = std::ranges::any_of(job.scale, [](double x) { return x != 1; });
+  if (job.gap == 0 && !job.scaled) return;
+  cut(job, s, kept);
   if (job.gap == 0) return;
   job.options = options;
   job.options.horizon = job.gap + options.horizon;
@@ -241,6 +178,8 @@ std::span<const ForecastJob> AdaptedJobs::start(const Backend& backend,
                                                 std::span<const ForecastJob> jobs) {
   if (all_.size() < jobs.size()) all_.resize(jobs.size());
   jobs_.assign(jobs.begin(), jobs.end());
+  // By the thread that reads jobs again, not by those that adapt them.
+  for (std::size_t i = 0; i < jobs.size(); ++i) jobs_[i].series = &all_[i].series;
   share_out(backend, jobs.size(), [&](std::size_t i) {
     all_[i].given = &jobs[i];
     adapt(all_[i], jobs_[i]);
@@ -248,20 +187,18 @@ std::span<const ForecastJob> AdaptedJobs::start(const Backend& backend,
   return jobs_;
 }
 
-void AdaptedJobs::finish(const Backend& backend) {
-  share_out(backend, jobs_.size(), [&](std::size_t i) {
-    Adapted& job = all_[i];
-    const ForecastJob& given = *job.given;
-    Applied& applied = given.out->applied;
-    applied.input_scale.assign(job.scale.begin(), job.scale.end());
-    const std::span<const double> offsets = given.series->value_offsets;
-    applied.value_offset.assign(offsets.begin(), offsets.end());
-    applied.missing_end = job.gap;
-    applied.clamped = applied.bounded = 0;
-    if (job.gap > 0) keep_end(job.longer, job.gap, given);
-    if (jobs_[i].series != given.series) undo_scale(given, job.scale);
-    apply_guards(given, job.lowest, job.highest);
-  });
+void AdaptedJobs::finish(std::size_t index) {
+  Adapted& job = all_[index];
+  const ForecastJob& given = *job.given;
+  Applied& applied = given.out->applied;
+  applied.input_scale.assign(job.scale.begin(), job.scale.end());
+  const std::span<const double> offsets = given.series->value_offsets;
+  applied.value_offset.assign(offsets.begin(), offsets.end());
+  applied.missing_end = job.gap;
+  applied.clamped = applied.bounded = 0;
+  if (job.gap > 0) keep_end(job.longer, job.gap, given);
+  if (job.scaled) undo_scale(given, job.scale);
+  apply_guards(given, job.lowest, job.highest);
 }
 
 }  // namespace toto

@@ -259,11 +259,11 @@ bool Engine::run_chunk(std::size_t first, std::size_t count, std::int32_t at_onc
 void Engine::prepare_chunk(std::size_t first, std::size_t count) {
   const Stopwatch watch(work_->times.prepare, "prepare");
   if (pool_.size() < count) pool_.resize(count);
+  // By the thread that reads items again, not by those that prepare them.
+  for (std::size_t i = 0; i < count; ++i) items_[first + i].prepared = &pool_[i];
   share_out(backend_, count, [&](std::size_t i) {
-    Item& item = items_[first + i];
-    const SeriesRequest& r = requests_[item.index];
+    const SeriesRequest& r = requests_[items_[first + i].index];
     prepare(*r.series, patch_, r.align, r.horizon, pool_[i]);
-    item.prepared = &pool_[i];
   });
 }
 

@@ -161,8 +161,9 @@ class Engine {
   void give_up_flights() noexcept;
   bool wait_for_landing(ResultSink& sink);
   void await(Flight& flight) const;
+  void begin_reading(const MicroBatch& batch);
   void read(const MicroBatch& batch, const ProgramKey& key, const std::byte* from,
-            ResultSink& sink);
+            std::size_t there, ResultSink& sink);
 
   const Network& net_;
   Backend& backend_;
@@ -177,7 +178,8 @@ class Engine {
   // Of the call. Vectors only ever grow, so that warmed-up forecasts allocate nothing.
   std::span<const SeriesRequest> requests_;
   std::unique_lock<std::mutex>* turn_ = nullptr;
-  std::vector<std::size_t> first_lanes_;  // of the items whose results are read
+  std::vector<std::size_t> first_lanes_;  // of the items whose results are read, and their end
+  std::size_t read_ = 0;                  // items of these
   Generation generation_;
   std::vector<Item> items_;  // in the order of requests; of a chunk: most patches first
   std::vector<Prepared> pool_;

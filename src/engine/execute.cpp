@@ -91,7 +91,8 @@ Engine::Outcome Engine::execute(const MicroBatch& batch, ResultSink& sink) {
   backend_.copy_out(buffers_.out, at.bytes(key));
   backend_.synchronise();
   work_->host_reads += backend_.host_reads() - reads_before;
-  read(batch, key, buffers_.out.host, sink);
+  begin_reading(batch);
+  read(batch, key, buffers_.out.host, GraphCapture::kAll, sink);
   return Outcome::done;
 }
 

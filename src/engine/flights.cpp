@@ -41,25 +41,41 @@ void Engine::depart(const MicroBatch& batch, const ProgramKey& key, CapturedFore
   ++under_way_;
 }
 
-/// Waits for the oldest and hands its results on.
+/// Waits for the oldest and hands its results on, those of the first series while those of others
+/// are copied.
 void Engine::land(ResultSink& sink) {
-  Flight& flight = flights_[oldest_];
+  const Flight& flight = flights_[oldest_];
+  GraphCapture& capture = *backend_.capture();
+  GraphCapture::Graph& graph = *flight.captured->graph;
+  const std::byte* const results = flight.captured->buffers.out.host;
+  // The threads that share_out() will want sleep by now: they wake while results are copied.
+  const bool shared =
+      flight.batch.items.size() >= kWorthSharing && sink.concurrent() && backend_.workers() > 1;
   double seconds = 0;
+  std::size_t there = GraphCapture::kAll;
+  const auto finish = [&] {
+    seconds = capture.finish(graph, generation_.time_device, flight.awaited);
+  };
   {
     const Stopwatch watch(work_->times.prefill, "wait");
     const Released others(turn_);
     for (const Item& item : flight.batch.items) sink.expect(item.index);
-    // The threads that share_out() will want sleep by now: they wake while results are copied.
-    if (flight.batch.items.size() >= kWorthSharing && sink.concurrent() && backend_.workers() > 1) {
-      backend_.capture()->await_copy(*flight.captured->graph);
+    if (shared) {
+      capture.await_copy(graph);
+      there = capture.await_results(graph, 0);
     }
-    seconds = backend_.capture()->finish(*flight.captured->graph, generation_.time_device,
-                                         flight.awaited);
+    if (there == GraphCapture::kAll) finish();
   }
+  begin_reading(flight.batch);
+  while (there != GraphCapture::kAll) {
+    read(flight.batch, flight.key, results, there, sink);
+    there = capture.await_results(graph, there);
+    if (there == GraphCapture::kAll) finish();
+  }
+  read(flight.batch, flight.key, results, there, sink);
   work_->device_seconds += seconds;
-  work_->launches = flight.captured->graph->launches();
+  work_->launches = graph.launches();
   ++work_->graph_replays;
-  read(flight.batch, flight.key, flight.captured->buffers.out.host, sink);
   const std::span<const Item> items = flight.batch.items;
   leave_flight();
   for (const Item& item : items) {
@@ -130,8 +146,17 @@ void Engine::await(Flight& flight) const {
   }
 }
 
+void Engine::begin_reading(const MicroBatch& batch) {
+  first_lanes_.assign(1, 0);
+  for (const Item& item : batch.items) {
+    first_lanes_.push_back(first_lanes_.back() + static_cast<std::size_t>(item.variates));
+  }
+  read_ = 0;
+}
+
+/// Results that have not been read yet, of all series whose results lie in the first `there` bytes.
 void Engine::read(const MicroBatch& batch, const ProgramKey& key, const std::byte* from,
-                  ResultSink& sink) {
+                  std::size_t there, ResultSink& sink) {
   const Stopwatch watch(work_->times.statistics, "statistics");
   const ResultLayout at(key, patch_);
   SeriesResults common;
@@ -140,32 +165,41 @@ void Engine::read(const MicroBatch& batch, const ProgramKey& key, const std::byt
   common.exact_steps = static_cast<std::size_t>(key.exact ? key.exact_steps : 0);
   common.trajectories = static_cast<std::size_t>(key.trajectories);
   common.parameter_floats = static_cast<std::size_t>(key.parameter_floats);
-  first_lanes_.clear();
-  std::size_t lanes = 0;
-  for (const Item& item : batch.items) {
-    first_lanes_.push_back(lanes);
-    lanes += static_cast<std::size_t>(item.variates);
-  }
+  // Floats of a lane in each part; 0: there is no such part.
+  const std::size_t exact = key.exact ? common.exact_steps * common.stride : 0;
+  const std::size_t sampled =
+      key.sampled ? (common.horizon - common.exact_steps) * common.stride : 0;
+  const std::size_t samples = key.samples ? common.horizon * common.trajectories : 0;
+  const std::size_t parameters = common.horizon * common.parameter_floats;
+  const auto is_there = [&](std::size_t i) {
+    const std::size_t lanes = first_lanes_[i + 1];
+    const auto has = [&](std::size_t offset, std::size_t each) {
+      return each == 0 || offset + lanes * each * sizeof(float) <= there;
+    };
+    return there == GraphCapture::kAll ||
+           (has(at.exact, exact) && has(at.sampled, sampled) && has(at.parameters, parameters) &&
+            has(at.samples, samples));
+  };
   const auto one = [&](std::size_t i) {
-    const Item& item = batch.items[i];
-    const auto variates = static_cast<std::size_t>(item.variates);
     const auto part = [&](std::size_t offset, std::size_t each) {
       return std::span(reinterpret_cast<const float*>(from + offset) + first_lanes_[i] * each,
-                       variates * each);
+                       (first_lanes_[i + 1] - first_lanes_[i]) * each);
     };
     SeriesResults r = common;
-    r.request = item.index;
-    if (key.exact) r.exact = part(at.exact, r.exact_steps * r.stride);
-    if (key.sampled) r.sampled = part(at.sampled, (r.horizon - r.exact_steps) * r.stride);
-    if (key.samples) r.samples = part(at.samples, r.horizon * r.trajectories);
-    if (key.parameter_floats > 0)
-      r.parameters = part(at.parameters, r.horizon * r.parameter_floats);
+    r.request = batch.items[i].index;
+    if (key.exact) r.exact = part(at.exact, exact);
+    if (key.sampled) r.sampled = part(at.sampled, sampled);
+    if (key.samples) r.samples = part(at.samples, samples);
+    if (parameters > 0) r.parameters = part(at.parameters, parameters);
     sink.results(r);
   };
+  const std::size_t first = read_;
+  while (read_ < batch.items.size() && is_there(read_)) ++read_;
+  const std::size_t count = read_ - first;
   if (sink.concurrent()) {
-    share_out(backend_, batch.items.size(), one);
+    share_out(backend_, count, [&](std::size_t i) { one(first + i); });
   } else {
-    for (std::size_t i = 0; i < batch.items.size(); ++i) one(i);
+    for (std::size_t i = 0; i < count; ++i) one(first + i);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/all_finite.h"
+#include "backend/cpu/series_kernels.h"
 #include "statistics/statistics.h"
 
 namespace toto {
@@ -198,33 +198,22 @@ StatisticsTarget ForecastWriter::target_of(const ForecastJob& job) {
   return to;
 }
 
-/// Records of mean, deviation and quantiles of `wide`, `stride` apart, of `count` steps; row by
-/// row, since rows are where they go. Exact quantiles ascend but for rounding. `cell`: of the first
-/// step, in the target's rows.
+/// Records of mean, deviation and quantiles of `wide`, `stride` apart, of `count` steps. Exact
+/// quantiles ascend but for rounding. `cell`: of the first step, in the target's rows.
 void ForecastWriter::put_steps(const AskedLevels& levels, const StatisticsTarget& to,
                                std::size_t cell, std::span<const float> from, std::size_t stride,
                                std::size_t count, bool exact) {
-  const auto put = [&](std::size_t i, float* row) {
-    for (std::size_t t = 0; t < count; ++t) row[t] = from[t * stride + i];
-  };
-  if (to.mean != nullptr) put(0, to.mean + cell);
-  if (to.std != nullptr) put(1, to.std + cell);
+  const auto from_cell = [cell](float* row) { return row == nullptr ? nullptr : row + cell; };
   const bool extra = levels.wide.size() != levels.asked.size();  // the median was not asked for
-  std::size_t level = 0;
-  const float* below = nullptr;  // the row before
-  for (std::size_t i = 0; i < levels.wide.size(); ++i) {
-    const bool middle = i == levels.median_at;
-    const bool apart = middle && extra;
-    float* row = apart ? to.median : to.quantiles;
-    if (row == nullptr) continue;  // never: levels that were not asked for are not in `wide`
-    row += cell + (apart ? 0 : level++ * to.level);
-    put(2 + i, row);
-    for (std::size_t t = 0; exact && below != nullptr && t < count; ++t) {
-      row[t] = row[t] < below[t] ? below[t] : row[t];
-    }
-    if (middle && !extra && to.median != nullptr) std::copy_n(row, count, to.median + cell);
-    below = row;
+  cpu::RecordRows rows{from_cell(to.mean), from_cell(to.std), from_cell(to.quantiles), to.level};
+  if (extra) {
+    rows.apart_at = levels.median_at;
+    rows.apart = from_cell(to.median);
   }
+  const std::size_t numbers = cpu::RecordRows::kLevels + levels.wide.size();
+  cpu::series_kernels().take_records(from.data(), stride, count, rows, numbers, exact);
+  if (extra || to.median == nullptr) return;
+  std::copy_n(rows.row(cpu::RecordRows::kLevels + levels.median_at), count, to.median + cell);
 }
 
 void ForecastWriter::results(const SeriesResults& r) {
@@ -367,7 +356,7 @@ void ForecastWriter::check_finite(const Forecast& f, const StatisticsTarget& fro
   const auto check = [&](const float* row, std::size_t variate) {
     if (row == nullptr) return;
     row += variate * from.variate;
-    if (all_finite({row, f.horizon})) return;
+    if (cpu::series_kernels().all_finite(row, f.horizon)) return;
     const float* const bad =
         std::find_if(row, row + f.horizon, [](float x) { return !std::isfinite(x); });
     throw Error(ExitStatus::internal, "nonfinite_forecast",

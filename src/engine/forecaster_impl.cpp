@@ -207,8 +207,8 @@ void Forecaster::Impl::run_adapted(const Call& call, std::span<const ForecastJob
   }
   Generation generation;
   if (!given.empty()) generation = lane.writer.generation_of(*given.front().options);
-  lane.engine.run(lane.requests, generation, limits, lane.writer, &turn);
-  lane.adapted.finish(net.backend());
+  AdaptedResults results(lane.writer, lane.adapted);
+  lane.engine.run(lane.requests, generation, limits, results, &turn);
 }
 
 /// Computes them again and compares.

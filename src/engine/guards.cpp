@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
+
+#include "backend/cpu/series_kernels.h"
 
 namespace toto {
 namespace {
@@ -70,19 +71,10 @@ bool is_exact(double factor) {
 
 /// Divides a row; false where a result is not finite.
 bool divide(float* row, std::size_t count, double factor) {
-  std::uint32_t others = 0;
-  const auto put = [&](std::size_t t, float value) {
-    constexpr std::uint32_t kExponent = 0x7F800000U;
-    others |= (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
-    row[t] = value;
-  };
-  if (is_exact(factor)) {
-    const auto inverse = static_cast<float>(1 / factor);
-    for (std::size_t t = 0; t < count; ++t) put(t, row[t] * inverse);
-  } else {
-    for (std::size_t t = 0; t < count; ++t) put(t, static_cast<float>(row[t] / factor));
-  }
-  return others == 0;
+  const cpu::SeriesKernels& kernels = cpu::series_kernels();
+  if (is_exact(factor)) return kernels.multiply(row, count, static_cast<float>(1 / factor));
+  for (std::size_t t = 0; t < count; ++t) row[t] = static_cast<float>(row[t] / factor);
+  return kernels.all_finite(row, count);
 }
 
 /// The statistics of covariate e, variate v: what is known of it, or what was forecast, divided.

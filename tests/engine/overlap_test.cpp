@@ -130,6 +130,20 @@ TEST_F(Overlap, ThreadsAreWokenBeforeResultsAreThere) {
   EXPECT_EQ(calls, "finish ");
 }
 
+// Of values that change from call to call, so that what an earlier one has left is wrong.
+TEST_F(Overlap, ResultsAreReadWhileOthersAreCopied) {
+  Forecaster forecaster(model_);
+  for (std::size_t call = 0; call < 3; ++call) {
+    for (OwnedSeries& s : owned_) s.values[s.values.size() - 1 - call] += 3;
+    expect_all(forecaster.forecast(views(owned_), brief()), expected());
+  }
+  EXPECT_EQ(device_->parts() > 0, device_->workers() > 1);
+  const std::size_t parts = device_->parts();
+  owned_.resize(3);  // too few to share
+  expect_all(forecaster.forecast(views(owned_), brief()), expected());
+  EXPECT_EQ(device_->parts(), parts);
+}
+
 // Where a second graph of a kind finds no room, chunks come one after the other.
 TEST_F(Overlap, WithoutMemoryForASecondGraphTheFirstIsWaitedFor) {
   Forecaster forecaster(model_);

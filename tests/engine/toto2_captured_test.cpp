@@ -137,6 +137,26 @@ TEST(CudaToto2Forecaster, GraphsHaveTheBitsOfOperationByOperation) {
   }
 }
 
+// Their results are copied in two parts.
+TEST(CudaToto2Forecaster, ManySeriesHaveTheBitsOfEachAlone) {
+  TOTO_NEEDS_DEVICE();
+  LoadOptions load;
+  load.backend = "cuda";
+  Forecaster forecaster(golden_model("toto2-tiny-uni", load));
+  ForecastOptions o;
+  o.horizon = 100;
+  std::vector<OwnedSeries> owned;
+  for (std::size_t i = 0; i < 700; ++i) owned.push_back(wave(i, 30 + i % 50));
+  for (std::size_t call = 0; call < 3; ++call) {
+    owned.front().values.back() += 1;
+    const auto many = forecaster.forecast(test::views(owned), o);
+    for (const std::size_t i : {0U, 1U, 349U, 350U, 351U, 698U, 699U}) {
+      const std::vector<OwnedSeries> alone = {owned[i]};
+      expect_same(many[i], forecaster.forecast(test::views(alone), o).front());
+    }
+  }
+}
+
 // Statistics and draws of the same knots are worked out by the same code in float64. What differs
 // is the network in float32: 3e-5 of the scale where nothing is fed back. Coherent draws are held
 // against the reference in toto2_paths_test.cpp: they follow correlations, which small differences

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -44,6 +45,8 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   std::function<void()> on_copy;    // called where it waits for all but the copy of results
   /// The most graphs that were under way at once.
   [[nodiscard]] std::size_t most_under_way() const { return most_under_way_; }
+  /// Results that were waited for in parts, and not to the end.
+  [[nodiscard]] std::size_t parts() const { return parts_; }
   /// Staging buffers that there are.
   [[nodiscard]] int stagings() const { return stagings_; }
 
@@ -179,8 +182,20 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
   void copy_in(const Staging& staging, std::size_t offset, std::size_t bytes) override {
     take([=] { std::memcpy(staging.device + offset, staging.host + offset, bytes); });
   }
+  /// In parts that end anywhere.
   void copy_out(const Staging& staging, std::size_t bytes) override {
-    take([=] { std::memcpy(staging.host, staging.device, bytes); });
+    constexpr std::size_t kPart = 5003;
+    for (std::size_t begin = 0; begin < bytes; begin += kPart) {
+      const std::size_t end = std::min(begin + kPart, bytes);
+      const auto copy = [=] {
+        std::memcpy(staging.host + begin, staging.device + begin, end - begin);
+      };
+      if (capturing_) {
+        copies_.push_back({copy, end});
+      } else {
+        take(copy);
+      }
+    }
   }
   void copy_in_and_scale(const Staging& staging, std::size_t bytes, const Batch& batch,
                          const ScalerSpec& spec, const float* x, const std::uint8_t* mask,
@@ -205,10 +220,11 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
     take([] {});
     capturing_ = true;
     operations_.clear();
+    copies_.clear();
   }
   [[nodiscard]] std::unique_ptr<Graph> end() override {
     capturing_ = false;
-    return std::make_unique<Operations>(std::move(operations_));
+    return std::make_unique<Operations>(std::move(operations_), std::move(copies_));
   }
   void abandon() noexcept override {
     capturing_ = false;
@@ -221,6 +237,7 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
     auto& operations = static_cast<Operations&>(graph);
     EXPECT_FALSE(operations.under_way);
     operations.under_way = operations.launched = true;
+    operations.copied = 0;
     launched_.push_back(&operations);
     ++under_way_;
     most_under_way_ = std::max(most_under_way_, under_way_);
@@ -229,12 +246,28 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
     EXPECT_TRUE(static_cast<Operations&>(graph).under_way);
     if (on_copy) on_copy();
   }
+  std::size_t await_results(Graph& graph, std::size_t have) override {
+    const std::scoped_lock lock(device_);
+    auto& operations = static_cast<Operations&>(graph);
+    EXPECT_TRUE(operations.under_way);
+    while (operations.launched) carry_out_next();
+    const std::size_t left = operations.copies.size() - operations.copied;
+    if (left < 2) return kAll;  // the last one is finish()'s
+    const Copy& next = operations.copies[operations.copied++];
+    EXPECT_GT(next.end, have);
+    next.carry_out();
+    ++parts_;
+    return next.end;
+  }
   double finish(Graph& graph, bool timed, std::span<const HostResult> results) override {
     if (on_finish) on_finish();
     const std::scoped_lock lock(device_);
     auto& operations = static_cast<Operations&>(graph);
     EXPECT_TRUE(operations.under_way);
     while (operations.launched) carry_out_next();
+    while (operations.copied < operations.copies.size()) {
+      operations.copies[operations.copied++].carry_out();
+    }
     operations.under_way = false;
     --under_way_;
     for_each_word(results,
@@ -244,13 +277,20 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
 
  private:
   using Operation = std::function<void()>;
+  struct Copy {
+    Operation carry_out;
+    std::size_t end;  // bytes of results that there are then
+  };
   struct Operations final : Graph {
-    explicit Operations(std::vector<Operation> taken) : all(std::move(taken)) {}
+    Operations(std::vector<Operation> taken, std::vector<Copy> of_results)
+        : all(std::move(taken)), copies(std::move(of_results)) {}
     ~Operations() override { EXPECT_FALSE(under_way) << "its results have not been waited for"; }
     [[nodiscard]] std::size_t launches() const override { return all.size(); }
     std::vector<Operation> all;
-    bool under_way = false;  // nobody has waited for it yet
-    bool launched = false;   // and it has not been carried out
+    std::vector<Copy> copies;  // behind them, when somebody waits for results
+    std::size_t copied = 0;    // of these
+    bool under_way = false;    // nobody has waited for it yet
+    bool launched = false;     // and it has not been carried out
   };
   static constexpr std::align_val_t kAlignment{256};
   static constexpr std::uint32_t kUnwritten = 0xFFFFFFFFU;
@@ -316,6 +356,8 @@ class CapturingBackend final : public FaultyBackend, public GraphCapture {
                         [this](Operation operation) { take(std::move(operation)); }};
   bool capturing_ = false;
   mutable std::vector<Operation> operations_;
+  std::vector<Copy> copies_;
+  std::size_t parts_ = 0;
   mutable std::recursive_mutex device_;  // of what follows, and of operations
   mutable bool carrying_out_ = false;
   mutable std::deque<Operations*> launched_;

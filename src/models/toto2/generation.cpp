@@ -62,12 +62,21 @@ void Generation::take(std::size_t index) {
   p.context = divide_up(r.steps, patch);
   p.patches = divide_up(r.horizon, patch);
   p.block = r.block <= 0 ? p.patches : std::min(r.block / patch, p.patches);
-  CallSlice& s = p.slice;
-  s.variates = r.targets + r.covariates;
+  p.variates = r.targets + r.covariates;
+  p.coherent = r.coherent;
+}
+
+CallSlice Generation::slice_of(std::size_t index) const {
+  const Request& r = requests_[index];
+  const Progress& p = progress_[index];
+  CallSlice s;
+  s.variates = p.variates;
   s.targets = r.targets;
-  s.patches = p.context + p.patches;
+  s.lane = p.lane;
+  s.array = s.slot = p.array;
+  s.patches = s.slots = p.context + p.patches;
+  s.first_slot = p.first_slot;
   s.context = p.context;
-  s.slots = s.patches;
   s.fallback = r.fallback;
   s.cap = r.cap;
   s.seed = r.seed;
@@ -78,6 +87,7 @@ void Generation::take(std::size_t index) {
   s.level_first = r.level_first;
   s.level_count = r.level_count;
   s.request = static_cast<std::int32_t>(index);
+  return s;
 }
 
 /// Where everything lies, and how much there is.
@@ -87,19 +97,18 @@ void Generation::add_up() {
   one_pass_ = true;
   std::int64_t lanes = 0, patches = 0, rows = 0, wanted = 0;
   sizes_ = {};
-  for (std::size_t i = 0; i < requests_.size(); ++i) {
-    Progress& p = progress_[i];
-    CallSlice& s = p.slice;
+  for (Progress& p : progress_) {
     const bool one = p.block == p.patches;
     one_pass_ = one_pass_ && one;
     sizes_.calls = std::max(sizes_.calls, one ? 1 : divide_up(p.patches, p.block));
-    s.lane = static_cast<std::int32_t>(lanes);
-    s.array = s.slot = patches;
-    lanes += s.variates;
-    patches += std::int64_t{s.variates} * s.patches;
-    positions_ = std::max<std::int64_t>(positions_, s.patches);
-    rows += std::int64_t{s.variates} * std::max(p.context + p.block, 2 * p.block);
-    wanted += std::int64_t{s.variates} * (p.block + path_tokens(requests_[i].coherent, p.context));
+    p.lane = static_cast<std::int32_t>(lanes);
+    p.array = patches;
+    const std::int32_t each = p.context + p.patches;
+    lanes += p.variates;
+    patches += std::int64_t{p.variates} * each;
+    positions_ = std::max<std::int64_t>(positions_, each);
+    rows += std::int64_t{p.variates} * std::max(p.context + p.block, 2 * p.block);
+    wanted += std::int64_t{p.variates} * (p.block + path_tokens(p.coherent, p.context));
   }
   if (patches * 2 * std::max(net_.inner(), patch) > std::numeric_limits<std::int32_t>::max()) {
     throw Error(ExitStatus::usage, "context_too_long",
@@ -162,18 +171,18 @@ void Generation::place(std::size_t index, const HostArrays& to) {
   const std::int32_t patch = net_.patch();
   const Request& r = requests_[index];
   Progress& p = progress_[index];
-  CallSlice& s = p.slice;
+  const std::int32_t patches = p.context + p.patches;
   const std::int32_t pad = p.context * patch - r.steps;
   std::int32_t leading = p.context;  // patches that are hidden in every variate
   p.whole = true;
-  for (std::int32_t v = 0; v < s.variates; ++v) {
+  for (std::int32_t v = 0; v < p.variates; ++v) {
     const bool target = v < r.targets;
     const std::int32_t e = target ? v : v - r.targets;
     const std::int32_t each = target ? r.steps : r.known_steps;
     const auto from = std::ptrdiff_t{e} * each;
-    const std::ptrdiff_t lane = first_patch_of(s, v);
-    const std::int32_t steps = std::min(each, s.patches * patch - pad);
-    const std::int32_t after = s.patches * patch - pad - steps;
+    const std::ptrdiff_t lane = p.array + std::ptrdiff_t{v} * patches;
+    const std::int32_t steps = std::min(each, patches * patch - pad);
+    const std::int32_t after = patches * patch - pad - steps;
     const auto put = [&]<typename T>(std::span<const T> given, T* at) {
       at = std::fill_n(at + lane * patch, pad, T{});
       at = std::copy_n(given.begin() + from, steps, at);
@@ -181,7 +190,7 @@ void Generation::place(std::size_t index, const HostArrays& to) {
     };
     put(target ? r.values : r.known, to.values);
     put(target ? r.mask : r.known_mask, to.mask);
-    to.groups[s.lane + v] = (target ? r.groups : r.known_groups)[static_cast<std::size_t>(e)];
+    to.groups[p.lane + v] = (target ? r.groups : r.known_groups)[static_cast<std::size_t>(e)];
     const auto patch_mask = [&](std::int32_t at) { return to.mask + (lane + at) * patch; };
     if (target) {
       const std::uint8_t* const last = patch_mask(p.context - 1);
@@ -200,7 +209,7 @@ void Generation::place(std::size_t index, const HostArrays& to) {
     leading = std::min(leading, first);
   }
   // Leading patches that no variate has observed are seen by nobody who matters.
-  if (net_.trim() && r.has_missing_values) s.first_slot = leading;
+  if (net_.trim() && r.has_missing_values) p.first_slot = leading;
 }
 
 Cost Generation::stage(const BatchSizes& room, const Staging& in, std::size_t at) {
@@ -222,17 +231,16 @@ Cost Generation::stage(const BatchSizes& room, const Staging& in, std::size_t at
   return cost;
 }
 
-Generation::Tokens Generation::next_tokens(std::size_t index) const {
-  const Progress& p = progress_[index];
+Generation::Tokens Generation::next_tokens(const Progress& p) const {
   const std::int32_t spare = net_.trim() ? 1 : 0;  // the last placeholder, which nobody reads
   const bool first = p.done == 0;
   Tokens t;
   t.predicted = std::min(p.block, p.patches - p.done);
-  t.first = first ? p.slice.first_slot : p.context + p.done - p.block;
+  t.first = first ? p.first_slot : p.context + p.done - p.block;
   t.count = p.context + p.done + t.predicted - t.first - spare;
   t.wanted = p.context + p.done - 1;
   t.wanted_count = t.predicted;
-  if (first && requests_[index].coherent) {
+  if (first && p.coherent) {
     t.wanted = std::max(t.wanted - kPathTokens, t.first);
     t.wanted_count = p.context + t.predicted - 1 - t.wanted;
   }
@@ -241,18 +249,17 @@ Generation::Tokens Generation::next_tokens(std::size_t index) const {
 
 Cost Generation::next_call(CallImage& all, CallImage& wanted) {
   CallWork of_all, of_wanted;
-  for (std::size_t i = 0; i < requests_.size(); ++i) {
-    Progress& p = progress_[i];
+  for (Progress& p : progress_) {
     p.at = -1;
     if (p.done == p.patches) continue;
-    const Tokens t = next_tokens(i);
+    const Tokens t = next_tokens(p);
     p.at = all.count();
     p.row = all.rows();
     p.wanted_row = wanted.rows();
     const auto add = [&](CallImage& to, CallWork& work, std::int32_t first, std::int32_t count) {
-      const std::int32_t before = first - p.slice.first_slot;
-      to.add(p.slice.variates, count, before + count);
-      work.add(p.slice.variates, count, before);
+      const std::int32_t before = first - p.first_slot;
+      to.add(p.variates, count, before + count);
+      work.add(p.variates, count, before);
     };
     add(all, of_all, t.first, t.count);
     add(wanted, of_wanted, t.wanted, t.wanted_count);
@@ -260,9 +267,9 @@ Cost Generation::next_call(CallImage& all, CallImage& wanted) {
   share_out(net_.backend(), requests_.size(), [&](std::size_t i) {
     Progress& p = progress_[i];
     if (p.at < 0) return;
-    const Tokens t = next_tokens(i);
+    const Tokens t = next_tokens(p);
     const bool first = p.done == 0;
-    CallSlice slice = p.slice;
+    CallSlice slice = slice_of(i);
     slice.row = p.row;
     slice.patch = t.first;
     slice.tokens = t.count;
@@ -276,7 +283,7 @@ Cost Generation::next_call(CallImage& all, CallImage& wanted) {
     slice.tokens = t.wanted_count;
     slice.ids += t.wanted - t.first;
     // A last patch with gaps is taken as observed, but nobody has seen all of it.
-    if (first && requests_[i].coherent) slice.scored = p.context - (p.whole ? 0 : 1);
+    if (first && p.coherent) slice.scored = p.context - (p.whole ? 0 : 1);
     wanted.slice(p.at) = slice;
     p.done += t.predicted;
   });

@@ -138,15 +138,20 @@ class Generation {
            bool capturing, Sink& sink);
 
  private:
-  /// One request's place in the arrays, and where its blocks are.
+  /// One request's place in the arrays, and where its blocks are. Small, because one thread goes
+  /// through those of all requests, which others have written.
   struct Progress {
-    std::int32_t context = 0;  // C
-    std::int32_t patches = 0;  // NP
-    std::int32_t block = 0;    // bs
+    std::int32_t variates = 1;  // A
+    std::int32_t context = 0;   // C
+    std::int32_t patches = 0;   // NP
+    std::int32_t block = 0;     // bs
     std::int32_t done = 0;
+    std::int32_t first_slot = 0;  // the first patch that is a token
+    std::int32_t lane = 0;        // of variate 0
+    std::int64_t array = 0;       // its first patch
+    bool coherent = false;
     bool hides = false;  // some patch of the context has no observation
     bool whole = false;  // no value is missing in the last patch of the context
-    CallSlice slice;     // what is the same in all calls
     // Of the call that is described.
     std::int32_t at = -1;  // of its slices; -1: it has none
     std::int32_t row = 0, wanted_row = 0;
@@ -169,7 +174,9 @@ class Generation {
 
   void check(const Request& request) const;
   void place(std::size_t index, const HostArrays& to);
-  [[nodiscard]] Tokens next_tokens(std::size_t index) const;
+  [[nodiscard]] Tokens next_tokens(const Progress& p) const;
+  /// What is the same in all calls.
+  [[nodiscard]] CallSlice slice_of(std::size_t index) const;
   /// Slices of the next call, of the requests that go on. Returns what it costs.
   Cost next_call(CallImage& all, CallImage& wanted);
   void deliver(const Toto2Workspace& memory, const SeriesArrays& arrays, const Call& wanted,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <utility>
 
 #include "backend/cuda/ops/copies.h"
 #include "backend/cuda/runtime/device_backend.h"
@@ -13,21 +14,25 @@
 namespace toto::cuda {
 namespace {
 
+// From so many bytes on results are copied in two parts: the host takes the first while the second
+// is on its way. More parts gain nothing: threads that took them have to meet again.
+constexpr std::size_t kTwoParts = std::size_t{1} << 20U;
+
 /// A captured graph, ready to be launched.
 class LaunchableGraph final : public GraphCapture::Graph {
  public:
-  LaunchableGraph(GraphOwner graph, std::size_t launches, Event computed)
+  LaunchableGraph(GraphOwner graph, std::size_t launches, std::vector<CopyMark> marks)
       : graph_(std::move(graph)),
         ready_(instantiate(graph_)),
         launches_(launches),
-        computed_(std::move(computed)),
+        marks_(std::move(marks)),
         begun_(make_event()),
         timed_end_(make_event()),
         end_(make_untimed_event()) {}
   [[nodiscard]] std::size_t launches() const override { return launches_; }
   [[nodiscard]] cudaGraphExec_t ready() const { return ready_.get(); }
-  /// nullptr: results are not copied.
-  [[nodiscard]] cudaEvent_t computed() const { return computed_.get(); }
+  /// The first is reached before any are copied. Empty: they are not copied.
+  [[nodiscard]] std::span<const CopyMark> marks() const { return marks_; }
   [[nodiscard]] cudaEvent_t begun() const { return begun_.get(); }
   [[nodiscard]] cudaEvent_t end(bool timed) const { return (timed ? timed_end_ : end_).get(); }
 
@@ -35,7 +40,7 @@ class LaunchableGraph final : public GraphCapture::Graph {
   GraphOwner graph_;
   GraphExecOwner ready_;
   std::size_t launches_;
-  Event computed_;  // recorded within the graph
+  std::vector<CopyMark> marks_;
   // Of the last launch. Threads that wait look at these and not at the stream, of which another
   // thread may be capturing operations.
   Event begun_, timed_end_, end_;
@@ -86,7 +91,7 @@ void DeviceBackend::release_staging(const Staging& staging) noexcept {
 void DeviceBackend::begin() {
   check(cudaStreamSynchronize(stream_.stream), "waiting for the device");
   launches_before_ = stream_.launches;
-  computed_ = Event();
+  marks_.clear();
   check(cudaStreamBeginCapture(stream_.stream, cudaStreamCaptureModeThreadLocal), "capture");
   capturing_ = true;
 }
@@ -96,7 +101,7 @@ std::unique_ptr<GraphCapture::Graph> DeviceBackend::end() {
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(stream_.stream, &graph), "capture");
   return std::make_unique<LaunchableGraph>(GraphOwner(graph), stream_.launches - launches_before_,
-                                           std::move(computed_));
+                                           std::exchange(marks_, {}));
 }
 
 void DeviceBackend::abandon() noexcept {
@@ -118,10 +123,19 @@ void DeviceBackend::launch(Graph& captured, bool timed, std::span<const HostResu
 }
 
 void DeviceBackend::await_copy(Graph& captured) {
-  const cudaEvent_t event = static_cast<const LaunchableGraph&>(captured).computed();
-  if (event == nullptr) return;
-  check(cudaEventSynchronize(event), "waiting for the device");
+  const std::span<const CopyMark> marks = static_cast<const LaunchableGraph&>(captured).marks();
+  if (marks.empty()) return;
+  check(cudaEventSynchronize(marks.front().reached.get()), "waiting for the device");
   team_.run(team_.size(), [](int) noexcept {});
+}
+
+std::size_t DeviceBackend::await_results(Graph& captured, std::size_t have) {
+  for (const CopyMark& mark : static_cast<const LaunchableGraph&>(captured).marks()) {
+    if (mark.bytes <= have) continue;
+    check(cudaEventSynchronize(mark.reached.get()), "waiting for the device");
+    return mark.bytes;
+  }
+  return kAll;
 }
 
 double DeviceBackend::finish(Graph& captured, bool timed, std::span<const HostResult> results) {
@@ -160,12 +174,14 @@ std::byte* DeviceBackend::results(const Staging& staging, std::size_t bytes) con
 
 void DeviceBackend::copy_out(const Staging& staging, std::size_t bytes) {
   const OperationSpan span(Operation::copy_out);
-  if (capturing_ && bytes > kFewBytes) {
-    computed_ = make_untimed_event();
-    check(cudaEventRecordWithFlags(computed_.get(), stream_.stream, cudaEventRecordExternal),
+  if (!capturing_ || bytes <= kFewBytes) return copy(staging.host, staging.device, bytes);
+  const std::size_t each = bytes < kTwoParts ? bytes : (bytes / 2 + 255) / 256 * 256;
+  for (std::size_t begin = 0; begin < bytes; begin += each) {
+    const CopyMark& mark = marks_.emplace_back(CopyMark{make_untimed_event(), begin});
+    check(cudaEventRecordWithFlags(mark.reached.get(), stream_.stream, cudaEventRecordExternal),
           "event");
+    copy(staging.host + begin, staging.device + begin, std::min(each, bytes - begin));
   }
-  copy(staging.host, staging.device, bytes);
 }
 
 }  // namespace toto::cuda

@@ -140,6 +140,7 @@ class DeviceBackend final : public Backend, public GraphCapture {
   void abandon() noexcept override;
   void launch(Graph& graph, bool timed, std::span<const HostResult> results) override;
   void await_copy(Graph& graph) override;
+  std::size_t await_results(Graph& graph, std::size_t have) override;
   double finish(Graph& graph, bool timed, std::span<const HostResult> results) override;
 
  private:
@@ -173,7 +174,7 @@ class DeviceBackend final : public Backend, public GraphCapture {
   // Of the capture that has begun.
   bool capturing_ = false;
   std::uint64_t launches_before_ = 0;
-  Event computed_;  // before results are copied
+  std::vector<CopyMark> marks_;
 };
 
 }  // namespace toto::cuda

@@ -75,6 +75,12 @@ inline Event make_untimed_event() {
   return Event(event);
 }
 
+/// An event within a graph, when so many bytes of its results have been copied.
+struct CopyMark {
+  Event reached;
+  std::size_t bytes = 0;
+};
+
 using GraphOwner = Owner<cudaGraph_t, release::graph>;
 using GraphExecOwner = Owner<cudaGraphExec_t, release::graph_exec>;
 inline GraphExecOwner instantiate(const GraphOwner& graph) {
