@@ -76,6 +76,26 @@ class GoldenFolders : public testing::Test {
   std::map<std::string, Tensor> expected_, inputs_;
 };
 
+// Bounds of types that round more still tell another model from this one.
+TEST_F(GoldenFolders, AnotherModelIsBeyondTheBoundsOfEveryType) {
+  start("toto2-tiny-uni");
+  std::map<std::string, Tensor> other = read("inputs.safetensors");
+  std::string& values = other.at("target").bytes;
+  for (std::size_t at = 0; at + 4 <= values.size(); at += 4) {
+    float x = 0;
+    std::memcpy(&x, &values[at], sizeof x);
+    x = at % 64 == 0 ? -x : x;
+    std::memcpy(&values[at], &x, sizeof x);
+  }
+  write("inputs.safetensors", other);
+  const std::string path = folder_.path("case");
+  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::int8}) {
+    LoadOptions options;
+    options.precision = precision;
+    EXPECT_FALSE(verify_golden({&path, 1}, options).holds());
+  }
+}
+
 TEST_F(GoldenFolders, WrittenAsTheyWereTheyHold) {
   start("toto1-tiny-a");
   write("expected.safetensors", expected_);

@@ -42,12 +42,36 @@ TEST_P(Golden, Cpu) {
   expect_holds(verify_golden(folders, {}));
 }
 
+TEST_P(Golden, RoundedMore) {
+  const std::vector<std::string> folders = {test::golden(GetParam())};
+  for (const Precision precision : {Precision::bfloat16, Precision::int8}) {
+    LoadOptions options;
+    options.precision = precision;
+    expect_holds(verify_golden(folders, options));
+  }
+}
+
 TEST_P(Golden, Float64) {
   const std::vector<std::string> folders = {test::golden(GetParam())};
   LoadOptions options;
   options.backend = "reference";
   options.precision = Precision::float64;
   expect_holds(verify_golden(folders, options));
+}
+
+TEST(GoldenBounds, AreThoseOfTheType) {
+  const std::vector<std::string> folders = {test::golden("toto2-tiny-uni")};
+  const auto bound = [&](Precision precision) {
+    LoadOptions options;
+    options.backend = "cpu";
+    options.precision = precision;
+    return verify_golden(folders, options).cases.front().checks.front().bound;
+  };
+  const double plain = bound(Precision::float32);
+  EXPECT_LE(plain, 3e-5);
+  EXPECT_EQ(bound(Precision::tf32), plain);  // a CPU computes it in float32
+  EXPECT_EQ(bound(Precision::bfloat16), 1e4 * plain);
+  EXPECT_EQ(bound(Precision::int8), 3e4 * plain);
 }
 
 // The float64 oracle is the official model, where that is not rounded to float32 on the way.
