@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "backend/cuda/gemm/product.h"
-#include "backend/cuda/ops2/attention_tile.cuh"
+#include "backend/cuda/ops2/attention_keys.cuh"
 #include "backend/cuda/ops2/row_squares.cuh"
 #include "backend/cuda/runtime/typed.h"
 
@@ -24,31 +24,6 @@ constexpr int kLaneWarps = 2;    // few: short contexts have two tiles of querie
 constexpr int kAloneWarps = 14;  // where there are so few lanes that processors are idle
 constexpr int kAloneTiles = 5;   // of queries then, two warps each
 static_assert(2 * kAloneTiles < kAloneWarps, "some prepare keys");
-
-/// The first key of a lane in the cache of a head group.
-__device__ std::int64_t slot_of(const CallSlice& s, const HeadShape& shape, std::int32_t variate,
-                                std::int32_t group) {
-  return (s.slot + std::int64_t{variate} * s.slots) * shape.groups + std::int64_t{group} * s.slots;
-}
-
-/// A lane of the wanted call. Slices are copies: what is read of them stays in registers.
-struct LaneAt {
-  const LaneOfCall lane;
-  const CallSlice s;
-  const CallSlice source;
-  const std::int64_t first_row;
-  const std::int32_t queries;
-
-  __device__ LaneAt(const Attention& a, std::int32_t index)
-      : lane(lane_of_call(*a.wanted, index)),
-        s(lane.s),
-        source(a.all->slices[lane.slice]),
-        first_row(source.row + std::int64_t{lane.variate} * source.tokens),
-        queries(s.tokens * a.heads_per_group) {}
-  [[nodiscard]] __device__ QueriesAt queries_at(const Attention& a, const Tile& tile) const {
-    return {a, source, first_row, tile};
-  }
-};
 
 /// Attends with a tile and hands on what that gives: of `Halves` of the channels from number
 /// `first` on.
@@ -94,8 +69,8 @@ __device__ void attend_tiles(const Attention& a, const LaneAt& at, std::int32_t 
   prepare();
   while (first < at.queries) {
     const Queries q(
-        a, raw, [&] { return QueryGain(a); },
-        [&](int r) { return QueryRotation(a, at.source, tile, r); });
+        a, raw, [&] { return Gain(a, a.gains.query); },
+        [&](int r) { return at.rotation_of(a, tile, r); });
     finish_tile(a, at, tile, q, keys, values, pitch);
     first += warps * kTile;
     if (first >= at.queries) break;
@@ -103,103 +78,6 @@ __device__ void attend_tiles(const Attention& a, const LaneAt& at, std::int32_t 
     raw = RawQueries(at.queries_at(a, tile));
   }
 }
-
-/// Keys, then values of a lane and head group in shared memory, [n][kPitch] each. `warps` warps
-/// prepare them; this one is number `warp`. Half a warp has a key at a time, a lane four channels.
-/// Loops are not unrolled, for code comes slowly where it is not near.
-struct LaneKeys {
-  const Attention& a;
-  const LaneAt& at;
-  std::int32_t group;
-  float* keys;
-  std::int32_t n;
-  int warp, warps;
-
-  /// Of those that share a key.
-  [[nodiscard]] __device__ int lane() const { return own() / 4; }
-
-  /// What a lane asks for its keys with: where the first and its value are, in the cache or not,
-  /// and where the next would come from if it is not.
-  struct Places {
-    const float* key;
-    const float* value;
-    const float* next;
-  };
-  [[nodiscard]] __device__ Places places() const {
-    const std::int32_t behind = at.s.first_slot + first() - at.source.patch;
-    const float* const here = a.qkv + (at.first_row + behind) * a.shape.row() +
-                              std::int64_t{a.shape.heads + group} * kWidth + own();
-    const float* const next = here + std::int64_t{2} * warps * a.shape.row();
-    if (behind >= 0) return {here, here + a.shape.groups * kWidth, next};
-    return {a.keys + kept_at(first()) + own(), a.values + kept_at(first()) + own(), next};
-  }
-  /// Asks for what prepare() takes.
-  __device__ void bring(const Places& from) const {
-    float* key = keys + first() * kPitch + own();
-    if (first() < n) {
-      copy_16(key, from.key, 16);
-      copy_16(key + n * kPitch, from.value, 16);
-    }
-    const float* next = from.next;
-#pragma unroll 1
-    for (std::int32_t j = first() + 2 * warps; j < n; j += 2 * warps) {
-      key += 2 * warps * kPitch;
-      if (at.s.first_slot + j >= at.source.patch) {
-        copy_16(key, next, 16);
-        copy_16(key + n * kPitch, next + a.shape.groups * kWidth, 16);
-      } else {  // of a call before
-        copy_16(key, a.keys + kept_at(j) + own(), 16);
-        copy_16(key + n * kPitch, a.values + kept_at(j) + own(), 16);
-      }
-      next += std::int64_t{2} * warps * a.shape.row();
-    }
-    commit_copies();
-  }
-
-  /// The rotation of the first key that is this lane's.
-  [[nodiscard]] __device__ KeyRotation first_rotation() const { return rotation(first()); }
-
-  /// In place; every lane works with what it has brought itself. Where `n` is odd, half a warp has
-  /// no key at the end: what it makes of the last one is thrown away. The next key's rotation is on
-  /// its way meanwhile.
-  __device__ void prepare(const float4& gain, KeyRotation next) const {
-#pragma unroll 1
-    for (std::int32_t j0 = first() - half(); j0 < n; j0 += 2 * warps) {
-      const std::int32_t j = min(j0 + half(), n - 1);
-      const std::int32_t patch = at.s.first_slot + j;
-      auto* const key = reinterpret_cast<float4*>(keys + j * kPitch + own());
-      float4* const value = key + n * kPitch / 4;
-      const KeyRotation now = next;
-      if (j0 + 2 * warps < n) next = rotation(j0 + 2 * warps + half());
-      wait_copies<0>();
-      const float4 prepared = prepare_key(*key, a, gain, now, own() / 4);
-      if (patch < at.source.patch || j0 + half() >= n) continue;
-      const float4 kept = rounded(*value);
-      *key = prepared;
-      *value = kept;
-      if (a.keep) {
-        put_four(a.keys + kept_at(j) + own(), prepared);
-        put_four(a.values + kept_at(j) + own(), kept);
-      }
-    }
-  }
-
- private:
-  [[nodiscard]] static __device__ int half() {
-    return static_cast<int>(threadIdx.x) % 32 / kRowLanes;
-  }
-  [[nodiscard]] static __device__ int own() {
-    return static_cast<int>(threadIdx.x) % kRowLanes * 4;
-  }
-  [[nodiscard]] __device__ std::int32_t first() const { return 2 * warp + half(); }
-  [[nodiscard]] __device__ KeyRotation rotation(std::int32_t j) const {
-    const std::int32_t patch = at.s.first_slot + min(j, n - 1);
-    return {a, at.source, max(patch, at.source.patch), own() / 4};
-  }
-  [[nodiscard]] __device__ std::int64_t kept_at(std::int32_t j) const {
-    return (slot_of(at.s, a.shape, at.lane.variate, group) + j) * kWidth;
-  }
-};
 
 /// Hands on the rows of the lane's wanted tokens, of which the head groups have some columns each:
 /// by `threads` threads, this one number `thread`.
@@ -230,10 +108,10 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const std::int32_t n = at.s.patch + at.s.tokens - at.s.first_slot;
   auto* const keys = reinterpret_cast<float*>(shared);
-  const LaneKeys own{a, at, group, keys, n, warp, kLaneWarps};
+  const OwnKeys own{a, at, group, keys, n, warp, kLaneWarps};
   attend_tiles(a, at, group, keys, keys + n * kPitch, kPitch, warp, kLaneWarps, [&] {
-    own.bring(own.places());
-    own.prepare(key_gain(a, own.lane()), own.first_rotation());
+    own.bring();
+    own.prepare();
     __syncthreads();
   });
   pass_rows(a, at, group, static_cast<std::int32_t>(threadIdx.x), 32 * kLaneWarps);
@@ -269,8 +147,8 @@ __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attentio
                      32 * (kAloneWarps - attending));
   }
   const Tile tile(at.s, a.heads_per_group, group, warp / 2 * kTile);
-  const QueryGain gain(a);
-  const QueryRotation rotations[2] = {{a, at.source, tile, 0}, {a, at.source, tile, 1}};
+  const Gain gain(a, a.gains.query);
+  const Rotation rotations[2] = {at.rotation_of(a, tile, 0), at.rotation_of(a, tile, 1)};
   QueriesAt queries = at.queries_at(a, tile);
   asm volatile("" : "+l"(queries.head[0]), "+l"(queries.head[1]));  // worked out now
   end_lookups(a.known);
@@ -283,30 +161,30 @@ __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attentio
   finish_tile<1>(a, at, tile, q, keys, values, kPitch, warp % 2 * (kWidth / 2));
 }
 
-/// Half a warp for each row and head group: its key and value to the cache.
+/// Four lanes for each row and head group: its key and value to the cache.
 __global__ void __launch_bounds__(32 * kWarps) prepare_keys(Attention a) {
   begin_lookups(a.known);
-  const std::int64_t at = (std::int64_t{blockIdx.x} * 32 * kWarps + threadIdx.x) / kRowLanes;
+  const std::int64_t at = (std::int64_t{blockIdx.x} * 32 * kWarps + threadIdx.x) / 4;
   const std::int64_t count = std::int64_t{a.all->rows} * a.shape.groups;
   const std::int64_t from = min(at, count - 1);
   if (count == 0) return end_lookups(a.known);
-  const int own = static_cast<int>(threadIdx.x) % kRowLanes;
   const auto row = static_cast<std::int32_t>(from / a.shape.groups);
   const auto group = static_cast<std::int32_t>(from % a.shape.groups);
   const Token t = token_of(*a.all, row);
-  const float* const x = a.qkv + std::int64_t{row} * a.shape.row() + 4 * own;
-  const float4 gain = key_gain(a, own);
-  const KeyRotation rotation(a, t.s, t.patch(), own);
+  const float* const x = a.qkv + std::int64_t{row} * a.shape.row();
+  const Gain gain(a, a.gains.key);
+  const Rotation rotation(a, t.s, t.patch());
   end_lookups(a.known);
-  const float4 key = *reinterpret_cast<const float4*>(x + (a.shape.heads + group) * kWidth);
-  const float4 value =
-      *reinterpret_cast<const float4*>(x + (a.shape.heads + a.shape.groups + group) * kWidth);
+  float key[kOwn], value[kOwn];
+  load_own(key, x + (a.shape.heads + group) * kWidth);
+  load_own(value, x + (a.shape.heads + a.shape.groups + group) * kWidth);
   const std::int64_t to =
-      (slot_of(t.s, a.shape, t.variate, group) + t.patch() - t.s.first_slot) * kWidth + 4 * own;
-  const float4 prepared = prepare_key(key, a, gain, rotation, own);
+      (slot_of(t.s, a.shape, t.variate, group) + t.patch() - t.s.first_slot) * kWidth;
+  prepare_own_key(
+      key, a, [&] { return gain; }, rotation);
   if (at >= count) return;
-  put_four(a.keys + to, prepared);
-  put_four(a.values + to, rounded(value));
+  put_own(a.keys + to, key);
+  put_own(a.values + to, value);
 }
 
 /// Over the cache: thread blocks for a lane and a head group.
@@ -363,7 +241,8 @@ bool tensor_attention2(const Call& all, const Call& wanted, const SeriesArrays& 
     launch(attend_lane_tensor, dim3(lanes, groups), dim3(32 * kLaneWarps), bytes, s, a);
     return true;
   }
-  launch(prepare_keys, dim3(ceil_div(std::int64_t{all.rows} * groups, 2 * kWarps)), block, 0, s, a);
+  launch(prepare_keys, dim3(ceil_div(std::int64_t{all.rows} * groups, kOwnKeys * kWarps)), block, 0,
+         s, a);
   const std::int64_t tiles = (std::int64_t{wanted.keys} * a.heads_per_group + kTile - 1) / kTile;
   const unsigned chunks = std::min(ceil_div(tiles, kWarps), 64U);
   launch(attend_cache_tensor, dim3(lanes, groups, chunks), block, 0, s, a);

@@ -17,7 +17,7 @@ namespace toto::cuda::tiles {
 
 inline constexpr int kWidth = kTensorHead2;  // channels of a head
 inline constexpr int kSteps = kWidth / 8;    // of a tensor core over them
-inline constexpr int kRowLanes = 16;         // lanes that prepare a key, four channels each
+inline constexpr int kRowLanes = 16;         // lanes that bring a key, four channels each
 inline constexpr int kPitch = kWidth + 4;    // of rows in shared memory: no bank conflicts
 inline constexpr int kTile = 16;             // queries of a warp
 inline constexpr int kKeys = 32;             // at a time
@@ -158,6 +158,78 @@ __device__ inline void load_own(float (&v)[kOwn], const float* head) {
   }
 }
 
+/// Gains of those channels of queries or keys; any where there is no norm.
+struct Gain {
+  float v[kOwn];
+
+  __device__ Gain(const Attention& a, const float* gains) {
+    if (a.gains.query != nullptr) load_own(v, gains);
+  }
+};
+/// What a query or a key is rotated with, of the pairs that a lane has.
+struct Rotation {
+  float4 cosine, sine, factor;
+
+  __device__ Rotation(const Attention& a, const CallSlice& s, std::int32_t patch) {
+    const TokenRotation of(a.rotary, s, patch, kWidth);
+    const auto four_of = [](const float* table) {
+      return *reinterpret_cast<const float4*>(table + static_cast<int>(threadIdx.x) % 4 * 4);
+    };
+    cosine = four_of(of.cosine);
+    sine = four_of(of.sine);
+    factor = of.factor == nullptr ? float4{1, 1, 1, 1} : four_of(of.factor);
+  }
+  /// Of keys, where there are factors.
+  __device__ void invert() {
+    factor = {inverse_of(factor.x), inverse_of(factor.y), inverse_of(factor.z),
+              inverse_of(factor.w)};
+  }
+  __device__ void rotate(float (&v)[kOwn]) const {
+    const float c[4] = {cosine.x, cosine.y, cosine.z, cosine.w};
+    const float s[4] = {sine.x, sine.y, sine.z, sine.w};
+    const float f[4] = {factor.x, factor.y, factor.z, factor.w};
+#pragma unroll
+    for (int m = 0; m < 4; ++m) {
+      const float x = v[2 * m];
+      const float y = v[2 * m + 1];
+      v[2 * m] = (c[m] * x - s[m] * y) * f[m];
+      v[2 * m + 1] = (c[m] * y + s[m] * x) * f[m];
+    }
+  }
+};
+
+/// prepare_key() by four lanes, each with its channels as above, and with the same bits; not yet
+/// rounded. gain(): a Gain.
+template <typename GainOf>
+__device__ inline void prepare_own_key(float (&v)[kOwn], const Attention& a, const GainOf& gain,
+                                       Rotation rotation) {
+  if (a.gains.query != nullptr) {
+    float of[4];  // numbers 2 l, 2 l + 1, 2 l + 8 and 2 l + 9 of sixteen lanes
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      of[i] = v[4 * i] * v[4 * i];
+#pragma unroll
+      for (int c = 1; c < 4; ++c) of[i] = __fmaf_rn(v[4 * i + c], v[4 * i + c], of[i]);
+    }
+    const float squares = sum_of_lanes<4>(of[0] + of[2]) + sum_of_lanes<4>(of[1] + of[3]);
+    const float by = inverse_root_of(squares / kWidth + a.gains.epsilon);
+    const Gain gains = gain();
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) v[i] = v[i] * by * gains.v[i];
+  }
+  if (a.rotary.factor != nullptr) rotation.invert();
+  rotation.rotate(v);
+}
+/// Rounds a lane's channels to where the head begins.
+__device__ inline void put_own(float* head, const float (&v)[kOwn]) {
+  auto* const to = reinterpret_cast<float4*>(head + static_cast<int>(threadIdx.x) % 4 * (kOwn / 2));
+#pragma unroll
+  for (int i = 0; i < kOwn / 4; ++i) {
+    to[i % 2 + i / 2 * (kWidth / 8)] =
+        rounded({v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]});
+  }
+}
+
 /// Where the queries of a tile are.
 struct QueriesAt {
   const float* head[2];
@@ -182,37 +254,14 @@ struct RawQueries {
   }
 };
 
-/// Gains of a lane's channels of a query; any where there is no norm.
-struct QueryGain {
-  float v[kOwn];
-
-  __device__ explicit QueryGain(const Attention& a) {
-    if (a.gains.query != nullptr) load_own(v, a.gains.query);
-  }
-};
-/// What one query of a tile is rotated with, of the pairs that a lane has.
-struct QueryRotation {
-  float4 cosine, sine, factor;
-
-  __device__ QueryRotation(const Attention& a, const CallSlice& source, const Tile& tile, int r) {
-    const TokenRotation of(a.rotary, source, source.first_slot + tile.key[r], kWidth);
-    const auto four_of = [](const float* table) {
-      return *reinterpret_cast<const float4*>(table + static_cast<int>(threadIdx.x) % 4 * 4);
-    };
-    cosine = four_of(of.cosine);
-    sine = four_of(of.sine);
-    factor = of.factor == nullptr ? float4{1, 1, 1, 1} : four_of(of.factor);
-  }
-};
-
 /// The operands of a tile: [step][of the instruction].
 struct Queries {
   std::uint32_t part[kSteps][4];
 
-  /// gain(), rotation(r): a QueryGain and a QueryRotation.
-  template <typename Gain, typename Rotation>
-  __device__ Queries(const Attention& a, const RawQueries& raw, const Gain& gain,
-                     const Rotation& rotation) {
+  /// gain(), rotation(r): a Gain, and the Rotation of query r.
+  template <typename GainOf, typename RotationOf>
+  __device__ Queries(const Attention& a, const RawQueries& raw, const GainOf& gain,
+                     const RotationOf& rotation) {
     float v[2][kOwn];  // both queries side by side
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -222,7 +271,7 @@ struct Queries {
     if (a.gains.query != nullptr) {
       const float squares[2] = {squares_of(v[0]), squares_of(v[1])};
       const float sums[2] = {sum_of_lanes<4>(squares[0]), sum_of_lanes<4>(squares[1])};
-      const QueryGain by = gain();
+      const Gain by = gain();
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const float inverse = inverse_root_of(sums[r] / kWidth + a.gains.epsilon);
@@ -232,17 +281,7 @@ struct Queries {
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const QueryRotation by = rotation(r);
-      const float cosine[4] = {by.cosine.x, by.cosine.y, by.cosine.z, by.cosine.w};
-      const float sine[4] = {by.sine.x, by.sine.y, by.sine.z, by.sine.w};
-      const float factor[4] = {by.factor.x, by.factor.y, by.factor.z, by.factor.w};
-#pragma unroll
-      for (int m = 0; m < 4; ++m) {
-        const float x = v[r][2 * m];
-        const float y = v[r][2 * m + 1];
-        v[r][2 * m] = (cosine[m] * x - sine[m] * y) * factor[m];
-        v[r][2 * m + 1] = (cosine[m] * y + sine[m] * x) * factor[m];
-      }
+      rotation(r).rotate(v[r]);
 #pragma unroll
       for (int i = 0; i < kSteps; ++i) {
         part[i][r] = operand_of(v[r][2 * i]);
