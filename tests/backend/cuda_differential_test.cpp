@@ -106,6 +106,8 @@ TEST(CudaBits, ARowDoesNotDependOnTheNumberOfRows) {
                                   {250, 1752},  // no multiple of four; two blocks share slices
                                   {49, 1752},
                                   {49, 200},
+                                  {2115, 192},  // the same of blocks of 32 and 48 outputs
+                                  {4251, 64},
                                   {96, 6148},       // weights of few rows come in rounds
                                   {2304, 2432},     // for wide blocks too
                                   {4104, 3200}}) {  // a residual is streamed in bfloat16, by four

@@ -141,6 +141,7 @@ TEST_F(CudaSums, ANormedMlpDoesNotDependOnTheNumberOfRows) {
 // which are streamed (streamed_rows_sm90a.cu). Where rows are many, not all slices fit.
 TEST_F(CudaSums, ANormedProductDoesNotDependOnTheNumberOfRows) {
   for (const auto& size : {std::pair{896, 256},
+                           {904, 256},  // gates in a part of sixteen bytes
                            {3072, 1024},
                            {5472, 1024},
                            {4608, 1536},

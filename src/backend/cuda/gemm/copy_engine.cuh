@@ -60,7 +60,7 @@ __device__ inline bool try_barrier(std::uint64_t* barrier, int parity) {
   return done != 0;
 }
 /// The same until it has, in a loop that the compiler does not look into.
-__device__ inline void wait_barrier(std::uint32_t barrier, int parity) {
+__device__ inline void wait_barrier_at(std::uint32_t barrier, int parity) {
   asm volatile(
       "{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;"
       "@!done bra again;}" ::"r"(barrier),
@@ -68,7 +68,7 @@ __device__ inline void wait_barrier(std::uint32_t barrier, int parity) {
       : "memory");
 }
 __device__ inline void wait_barrier(std::uint64_t* barrier, int parity) {
-  wait_barrier(shared_address(barrier), parity);
+  wait_barrier_at(shared_address(barrier), parity);
 }
 
 /// A box of a map of two dimensions to shared memory; the barrier counts the bytes.

@@ -21,9 +21,9 @@ inline constexpr int kMostSlices = 32;  // of a block
 
 /// What a product does, as far as it is known when the kernel is compiled: code that runs once in a
 /// kernel is waited for, so the products of layers have no more than they need. `store` and `gated`
-/// take rows that are to be normed (ProductArgs::squares), other products are `any`. `ahead` and
-/// `shared` add to a residual and leave what a norm takes (Ahead), which `residual` does not; of
-/// `shared` two blocks share the slices, of `residual` they may.
+/// take rows that are to be normed (ProductArgs::squares); of other rows both are `any`. `ahead`
+/// and `shared` add to a residual and leave what a norm takes (Ahead), which `residual` does not;
+/// of `shared` two blocks share the slices, of `residual` they may.
 enum class Use : std::uint8_t { store, gated, residual, ahead, shared, any, also };
 /// Known when the kernel is compiled: `any` may do so too.
 constexpr bool adds_to_residual(Use use) {
@@ -57,7 +57,8 @@ template <int Parts, int Tiles>
 struct Block {
   static constexpr int kOutputs = Parts * 16;
   static constexpr int kRows = Tiles * kRowsOfTile;
-  /// What a warp stores or reads at once lies in different banks.
+  /// What a warp stores or reads at once lies in different banks, but for what a block of two that
+  /// share slices stores for itself.
   static constexpr int kPartPitch = kOutputs + 4;
   static constexpr int kBox = kOutputs * kChunk * 2;  // bytes
   static constexpr int kRowBox = kRows * kChunk * 2;
@@ -99,12 +100,12 @@ struct alignas(16) HeldSmall {
   float also_by[B::kRows];
 };
 
-/// The product of some sixteens of outputs of `Chunks` boxes with all rows of others, which lie
+/// The product of some sixteens of outputs of a slice's boxes with all rows of others, which lie
 /// WBox and XBox bytes apart: `w` and `x` are where a lane finds what it loads of the first k. Of
 /// those that follow it is in other sixteens of the 128 bytes, as boxes are swizzled. Up to six
 /// tiles of sums, a step's operands are loaded before the step before it multiplies; of more, that
 /// is slower.
-template <int Chunks, int WBox, int XBox, int Sixteens, int Tiles>
+template <int WBox, int XBox, int Sixteens, int Tiles>
 __device__ void multiply_boxes(float (&sum)[Sixteens][Tiles][4], std::uint32_t w, std::uint32_t x) {
   constexpr int kOfBox = kChunk / 16;  // steps
   constexpr bool kAhead = Sixteens * Tiles <= 6;
@@ -129,8 +130,8 @@ __device__ void multiply_boxes(float (&sum)[Sixteens][Tiles][4], std::uint32_t w
   };
   if (kAhead) load(0);
 #pragma unroll
-  for (int step = 0; step < Chunks * kOfBox; ++step) {
-    if (kAhead && step + 1 < Chunks * kOfBox) load(step + 1);
+  for (int step = 0; step < kChunks * kOfBox; ++step) {
+    if (kAhead && step + 1 < kChunks * kOfBox) load(step + 1);
     if (!kAhead && step % 2 == 0) load_rows(step);
 #pragma unroll
     for (int q = 0; q < Sixteens; ++q) {
@@ -206,7 +207,7 @@ struct Four {
   std::uint32_t by = 0;           // what they are multiplied with
   std::uint32_t bias = 0;         // of o
   int slices = 0;                 // none: no row
-  int left = 0;                   // columns of the row, from the first of these on; 0: no row
+  int left = 0;                   // columns of the row, from the first of these on; 0 or less: none
   std::byte* y = nullptr;         // of o
   __nv_bfloat16* rows = nullptr;  // the same of Ahead
   float* squares = nullptr;

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   const int first_slice = rank * half;
   const int own_slices = (shares && rank == 0 ? half : ask.slices) - first_slice;
   const int own_rows = shares ? kRows / 2 : kRows;
-  const bool gated = kAny ? a.epilogue == Epilogue::gated : U == Use::gated;
+  const bool gated = kAny && !kAlso ? a.epilogue == Epilogue::gated : U == Use::gated;
   const bool residual = kAny ? a.epilogue == Epilogue::residual : kAdds;
   const bool normed = kNormed || (kAny && a.squares != nullptr);
   const bool also_normed = kAlso && a.also.squares != nullptr;
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
       const std::uint32_t x = lane_x + i * kChunks * B::kRowBox;
       float sum[kTogether][Tiles][4] = {};
       wait_barrier(m.full + i, 0);
-      multiply_boxes<kChunks, B::kBox, B::kRowBox>(sum, w, x);
+      multiply_boxes<B::kBox, B::kRowBox>(sum, w, x);
 #pragma unroll
       for (int q = 0; q < kTogether; ++q) {
         float* const part = large.part + s * own_rows * B::kPartPitch + (p + q) * 16;
@@ -257,7 +257,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   if (shares) asm volatile("" : "+r"(sent));
   __syncthreads();
   if (!ends) return;
-  if (shares) wait_barrier(sent, 0);
+  if (shares) wait_barrier_at(sent, 0);
   const float by = load_one(four.by);
   const float2 low_bias = load_pair(four.bias);
   const float2 high_bias = load_pair(four.bias + 8 * 4);
@@ -384,6 +384,9 @@ bool choose(const Held& a, const ProductArgs& args, const Stream& s) {
 
 bool held_rows_bf16(const ProductArgs& a, const Stream& s) {
   if (!s.hopper || a.gain != nullptr) return false;
+  // What nobody asks for has no code here.
+  if (a.also.w != nullptr && a.epilogue == Epilogue::gated) return false;
+  if (a.ahead.rows != nullptr && use_of(a) == Use::any) return false;
   const Held held{rows_product(a, s), a.also};
   switch ((a.rows.count + kRowsOfTile - 1) / kRowsOfTile) {
     case 1:
