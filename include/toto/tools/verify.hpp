@@ -52,7 +52,8 @@ struct GoldenReport {
 /// Runs folders in the format of docs/verification.md: config.json, model.safetensors or
 /// weights.json, inputs.safetensors, expected.safetensors. Bounds: forecasts, distributions and
 /// teacher-forced steps 2e-5 (full size: 1e-4) of scale + |expected|; hidden states 1e-5 (1e-4) of
-/// the tensor's largest value; Toto 2.0 and shorter types have theirs. Throws Error for files that are missing (66) or malformed (65, 78).
+/// the tensor's largest value; Toto 2.0 and shorter types have theirs. Throws Error for files that
+/// are missing (66) or malformed (65, 78).
 GoldenReport verify_golden(std::span<const std::string> folders, const LoadOptions& asked = {});
 
 /// How much is run. The times are for the published architecture on two cores.
