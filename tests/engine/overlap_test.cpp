@@ -132,6 +132,7 @@ TEST_F(Overlap, ThreadsAreWokenBeforeResultsAreThere) {
 
 // Of values that change from call to call, so that what an earlier one has left is wrong.
 TEST_F(Overlap, ResultsAreReadWhileOthersAreCopied) {
+  owned_.resize(kChunk);
   Forecaster forecaster(model_);
   for (std::size_t call = 0; call < 3; ++call) {
     for (OwnedSeries& s : owned_) s.values[s.values.size() - 1 - call] += 3;

@@ -36,9 +36,8 @@ struct LaneAt {
 };
 
 /// Keys, then values of a lane and head group in shared memory, [n][kPitch] each. `warps` warps
-/// prepare them; this one is number `warp`. Half a warp has a key at a time, a lane four channels.
-/// Loops are not unrolled, for code comes slowly where it is not near.
-struct LaneKeys {
+/// prepare them; this one is number `warp`.
+struct SharedKeys {
   const Attention& a;
   const LaneAt& at;
   std::int32_t group;
@@ -46,6 +45,15 @@ struct LaneKeys {
   std::int32_t n;
   int warp, warps;
 
+  /// Of key j, in the cache.
+  [[nodiscard]] __device__ std::int64_t kept_at(std::int32_t j) const {
+    return (slot_of(at.s, a.shape, at.lane.variate, group) + j) * kWidth;
+  }
+};
+
+/// Half a warp has a key at a time, a lane four channels. Loops are not unrolled, for code comes
+/// slowly where it is not near.
+struct LaneKeys : SharedKeys {
   /// Of those that share a key.
   [[nodiscard]] __device__ int lane() const { return own() / 4; }
 
@@ -127,24 +135,14 @@ struct LaneKeys {
     const std::int32_t patch = at.s.first_slot + min(j, n - 1);
     return {a, at.source, max(patch, at.source.patch), own() / 4};
   }
-  [[nodiscard]] __device__ std::int64_t kept_at(std::int32_t j) const {
-    return (slot_of(at.s, a.shape, at.lane.variate, group) + j) * kWidth;
-  }
 };
 
 inline constexpr int kOwnKeys = 8;  // that a warp prepares at a time, four lanes each
 
-/// The same where there are many lanes: four lanes of a warp prepare a key, so it has eight at a
-/// time, and less to do for each. A warp brings whole rows, so a lane prepares what others of its
-/// warp have brought.
-struct OwnKeys {
-  const Attention& a;
-  const LaneAt& at;
-  std::int32_t group;
-  float* keys;
-  std::int32_t n;
-  int warp, warps;
-
+/// Where there are many lanes: four lanes of a warp prepare a key, so it has eight at a time, and
+/// less to do for each. A warp brings whole rows, so a lane prepares what others of its warp have
+/// brought.
+struct OwnKeys : SharedKeys {
   /// Asks for what prepare() takes.
   __device__ void bring() const {
     constexpr int kTogether = 32 / kRowLanes;
@@ -203,11 +201,6 @@ struct OwnKeys {
       put_own(a.keys + kept_at(j), k);
       put_own(a.values + kept_at(j), v);
     }
-  }
-
- private:
-  [[nodiscard]] __device__ std::int64_t kept_at(std::int32_t j) const {
-    return (slot_of(at.s, a.shape, at.lane.variate, group) + j) * kWidth;
   }
 };
 

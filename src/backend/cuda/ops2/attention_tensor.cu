@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(32 * kLaneWarps, 8) attend_lane_tensor(Attenti
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const std::int32_t n = at.s.patch + at.s.tokens - at.s.first_slot;
   auto* const keys = reinterpret_cast<float*>(shared);
-  const OwnKeys own{a, at, group, keys, n, warp, kLaneWarps};
+  const OwnKeys own{{a, at, group, keys, n, warp, kLaneWarps}};
   attend_tiles(a, at, group, keys, keys + n * kPitch, kPitch, warp, kLaneWarps, [&] {
     own.bring();
     own.prepare();
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(32 * kAloneWarps) attend_alone_tensor(Attentio
   float* const values = keys + n * kPitch;
   const int attending = (at.queries + kTile - 1) / kTile * 2;
   if (warp >= attending) {
-    const LaneKeys own{a, at, group, keys, n, warp - attending, kAloneWarps - attending};
+    const LaneKeys own{{a, at, group, keys, n, warp - attending, kAloneWarps - attending}};
     const float4 gain = key_gain(a, own.lane());
     const KeyRotation rotation = own.first_rotation();
     LaneKeys::Places from = own.places();
