@@ -210,6 +210,7 @@ HWY_INLINE void take_four(const float* from, std::size_t stride, std::size_t cou
 
 void take_records(const float* from, std::size_t stride, std::size_t count,
                   const cpu::RecordRows& rows, std::size_t n, bool ascending) {
+  if (count == 0) return;
   const std::size_t first_rising = ascending ? cpu::RecordRows::kLevels + 1 : n;
   std::size_t i = 0;
   for (; i < n && i + 4 <= stride; i += 4) {
