@@ -19,10 +19,10 @@ class AdaptedJobs {
   /// written to them belong to this object; `jobs` must outlive it. Series that cannot be forecast
   /// pass unchanged, and the engine refuses them. Throws Error (65) missing_end_too_long.
   std::span<const ForecastJob> start(const Backend& backend, std::span<const ForecastJob> jobs);
-  /// Brings the results of the engine for one of these jobs into the job that was given. Several
+  /// Brings the results of the engine for job `index` of these into the job that was given. Several
   /// threads may do so at once, for several jobs. Throws Error (70) nonfinite_forecast where
   /// results leave the range of float.
-  void finish(std::size_t job);
+  void finish(std::size_t index);
 
  private:
   /// One job.
