@@ -146,6 +146,7 @@ void Engine::await(Flight& flight) const {
   }
 }
 
+/// Before the first read() of a micro-batch.
 void Engine::begin_reading(const MicroBatch& batch) {
   first_lanes_.assign(1, 0);
   for (const Item& item : batch.items) {

@@ -76,8 +76,8 @@ class GoldenFolders : public testing::Test {
   std::map<std::string, Tensor> expected_, inputs_;
 };
 
-// Bounds of types that round more still tell another model from this one.
-TEST_F(GoldenFolders, AnotherModelIsBeyondTheBoundsOfEveryType) {
+// Bounds of types that round more still tell that something else was computed.
+TEST_F(GoldenFolders, AnotherContextIsBeyondTheBoundsOfEveryType) {
   start("toto2-tiny-uni");
   std::map<std::string, Tensor> other = read("inputs.safetensors");
   std::string& values = other.at("target").bytes;
