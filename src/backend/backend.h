@@ -362,6 +362,15 @@ class Backend {
   /// type that the product after it takes.
   virtual void time_attention(const Batch& batch, const ConstView& qkv, const KvLayer& kv,
                               const View& out, std::int32_t heads, bool last_only) const = 0;
+  /// rotary_append(), then time_attention(): at once where the backend can. `kept`: calls that
+  /// follow read the keys and values of this one; otherwise these need not be appended. What is in
+  /// qkv afterwards is the backend's affair.
+  virtual void append_and_attend(const Batch& batch, const Rotary& rotary, const View& qkv,
+                                 const KvLayer& kv, const View& out, std::int32_t heads,
+                                 bool last_only, bool /*kept*/) const {
+    rotary_append(batch, rotary, qkv, kv, heads);
+    time_attention(batch, qkv, kv, out, heads, last_only);
+  }
   /// Attention over the variates of each (trajectory, token) with equal ids. out [rows][H*d], as
   /// above.
   virtual void variate_attention(const Batch& batch, const ConstView& qkv, const View& out,

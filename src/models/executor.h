@@ -46,6 +46,7 @@ class Executor {
   /// Upper bounds of a batch, of which a captured operation makes use.
   struct Bounds {
     std::int32_t series = 0, rows = 0, lanes = 0, variates = 0;
+    std::int32_t keys = 0;  // of a lane; 0: any number
   };
   /// The batch whose image lies at `at` of the inputs.
   [[nodiscard]] Batch batch(std::size_t at, const Bounds& bounds) const {
@@ -53,18 +54,18 @@ class Executor {
     if (!capturing && !backend.reads_device_batches()) return batch_of_image(image);
     Batch b;
     b.live = reinterpret_cast<const LiveBatch*>(in.device + at);
+    b.variates = bounds.variates;
+    b.keys = bounds.keys;
     if (capturing) {
       b.count = bounds.series;
       b.rows = bounds.rows;
       b.lanes = bounds.lanes;
-      b.variates = bounds.variates;
       return b;
     }
     const auto& head = *reinterpret_cast<const LiveBatch*>(image);
     b.count = head.count;
     b.rows = head.rows;
     b.lanes = head.lanes;
-    b.variates = bounds.variates;
     return b;
   }
   [[nodiscard]] const float* staged(std::size_t at) const {

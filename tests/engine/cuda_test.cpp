@@ -247,6 +247,40 @@ TEST_P(CudaForecast, AForecastIsOneGraph) {
   EXPECT_EQ(after.graph_fallbacks, 0U);
 }
 
+/// Lanes that see few keys have a kernel of their own, which a graph of as many rows may not keep
+/// for a lane that sees more.
+TEST_P(CudaForecast, AGraphForShortContextsDoesNotServeALongOne) {
+  Toto1Config config = odd_config();
+  config.embed_dim = 128;  // heads of 64 channels
+  config.num_heads = 2;
+  const auto patch = static_cast<std::size_t>(config.patch_size);
+  LoadOptions load;
+  load.backend = "cuda";
+  load.precision = GetParam();
+  const Model model = test::make_model(config, false, {}, 5, load);
+  const auto batch = [&](std::initializer_list<std::size_t> tokens) {
+    std::vector<OwnedSeries> all;
+    for (const std::size_t n : tokens) all.push_back(wave(all.size(), n * patch));
+    return all;
+  };
+  const auto few = batch({16, 16, 16, 16});
+  const auto more = batch({40, 8, 8, 8});
+  for (const std::size_t horizon : {3U, 20U}) {
+    Forecaster forecaster(model);
+    const auto few_first = forecaster.forecast(views(few), options(horizon));
+    const auto more_then = forecaster.forecast(views(more), options(horizon));
+    const auto few_again = forecaster.forecast(views(few), options(horizon));
+    EXPECT_EQ(forecaster.counters().graph_captures, 2U);
+    for (std::size_t i = 0; i < few.size(); ++i) {
+      expect_same(few_again[i], few_first[i]);
+      expect_same(Forecaster(model).forecast(views({more[i]}), options(horizon)).front(),
+                  more_then[i]);
+      expect_same(Forecaster(model).forecast(views({few[i]}), options(horizon)).front(),
+                  few_first[i]);
+    }
+  }
+}
+
 TEST_P(CudaForecast, PlansEvictedAndRebuiltGiveTheSameBits) {
   const Model model = make("cuda");
   ForecasterOptions one_plan;

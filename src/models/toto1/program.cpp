@@ -3,6 +3,7 @@
 #include "models/toto1/program.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "backend/path_ops.h"
 #include "models/toto1/forward_cost.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::int32_t kMaxImages = 64;  // of calls that decode
 constexpr std::int32_t kMinPositions = 64;
+constexpr std::int64_t kFewTokens = 16;  // fewer are not told apart, so that fewer graphs do
 
 constexpr const char* kDimensions[] = {"rows",       "context lanes", "lanes",   "cached keys",
                                        "covariates", "positions",     "patches", "path rows"};
@@ -128,7 +130,13 @@ const char* Toto1Program::uncapturable(const MicroBatch& batch) const {
 
 void Toto1Program::size(const MicroBatch& batch, ProgramKey& key) const {
   std::int64_t prefill = 0;
-  for (const Item& item : batch.items) prefill += prefill_rows(item, batch);
+  std::int64_t tokens = kFewTokens;  // of a lane, the most
+  for (const Item& item : batch.items) {
+    const std::int64_t rows = prefill_rows(item, batch);
+    prefill += rows;
+    tokens = std::max(tokens, rows / item.variates);
+  }
+  key.own[0] = static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint64_t>(tokens)));
   const Capacity& plan = key.plan;
   const std::int64_t contexts = share_ ? 1 : batch.at_once;
   key.rows = bucket32(prefill * contexts, plan.of[kRows]);
@@ -191,7 +199,7 @@ void Toto1Program::prefill(Run& run, bool raw, bool observed, bool paths) const 
   const ProgramKey& key = run.key;
   ex.stage(&StageTimes::prefill);
   const Batch context =
-      ex.batch(run.at.context, {key.series, key.rows, key.variates, key.variates});
+      ex.batch(run.at.context, {key.series, key.rows, key.variates, key.variates, key.own[0]});
   run.last = ex.batch(run.at.last, {key.series, key.variates, key.variates, key.variates});
   be.copy_in_and_scale(ex.in, run.at.end, context, net_.scaler_spec(), ex.staged(run.at.x),
                        reinterpret_cast<const std::uint8_t*>(ex.in.device + run.at.mask), w.x,
@@ -218,6 +226,7 @@ void Toto1Program::prefill(Run& run, bool raw, bool observed, bool paths) const 
   }
   Activations a = w.act;
   a.params = w.context_params;
+  a.keep = key.patches > 1;
   if (paths) {
     a.all_params = w.path_params;
     a.all_unembedded = w.path_unembedded;

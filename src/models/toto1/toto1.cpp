@@ -225,9 +225,8 @@ EarlyResults Toto1::forward(const Batch& all, const Batch& last, const Rotary& r
     } else {
       const Batch& seen = *batch;
       const bool trim = execution_.trim && i == last_time_layer_ && !a.all_params;
-      be.rotary_append(seen, rotary, qkv, kv[cache], heads);
       if (trim) batch = &last;
-      be.time_attention(seen, qkv, kv[cache], attended(), heads, trim);
+      be.append_and_attend(seen, rotary, qkv, kv[cache], attended(), heads, trim, a.keep);
       ++cache;
       if (trim) {
         be.gather_last(all, hidden, last_hidden);

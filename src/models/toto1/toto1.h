@@ -41,6 +41,7 @@ struct Activations {
   View params;          // [lanes][steps*4*K] out
   View all_params;      // [rows][P*4*K] out, of all tokens; or nothing: not wanted
   View all_unembedded;  // [1][P*D] of one row, only where they are and the head is not folded
+  bool keep = true;     // keys and values, for calls that follow
 };
 
 /// Sees the hidden rows after every layer; `trimmed`: only the last tokens are left.

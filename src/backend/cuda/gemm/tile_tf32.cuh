@@ -38,20 +38,22 @@ class TileTf32 {
     uint4 values[kKeys][kValuePitch / 4];
   };
 
-  /// row(q) is where query q < count lies.
-  template <typename RowAt>
-  __device__ TileTf32(Shared& shared, int count, int d, const RowAt& row) : shared_(shared) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+  /// query(q, e): four channels, from `e` on, of query q < count.
+  template <typename Query>
+  __device__ TileTf32(Shared& shared, int count, const Query& query) : shared_(shared) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const int q = static_cast<int>(threadIdx.x) / 32 * kWarpQueries + Softmax::query(i);
 #pragma unroll
       for (int j = 0; j < D / 16; ++j) {
-        query_[i][j] =
-            q < count ? Room::load(row(q), 16 * j + lane % 4 * 4, d) : float4{0, 0, 0, 0};
+        query_[i][j] = q < count ? query(q, channel(j)) : float4{0, 0, 0, 0};
       }
     }
   }
+
+  /// The channels of a query that a lane has, in fours.
+  static __device__ int channel(int j) { return 16 * j + static_cast<int>(threadIdx.x) % 4 * 4; }
+  [[nodiscard]] __device__ const float4& query(int i, int j) const { return query_[i][j]; }
 
   /// Loads `count` keys and values; zero from there on.
   __device__ void load(const float* keys, const float* values, int count, int d) {

@@ -47,7 +47,10 @@ __device__ float exponential(float x) {
 
 template <typename Room, int Lanes, bool Fast>
 struct Rows {
+  using Place = Room;
   static constexpr int D = Room::D;
+  static constexpr int kLanes = Lanes;
+  static constexpr bool kFast = Fast;
   static constexpr int kRows = Lanes / 2;         // queries that a lane has a part of
   static constexpr int kFours = D / (4 * Lanes);  // its channels of each, in fours
   float highest[kRows];
@@ -70,12 +73,6 @@ struct Rows {
            j % kTogether * 4;
   }
 
-  /// This lane's channels of a row.
-  static __device__ void load(float4 (&v)[kFours], const float* row, int d) {
-#pragma unroll
-    for (int j = 0; j < kFours; ++j) v[j] = Room::load(row, channel(j), d);
-  }
-
   /// Takes in that keys follow whose highest score is `score`: returns what to subtract from
   /// theirs. A query that sees none of them stays as it is in every bit.
   __device__ float raise(int i, float score) {
@@ -90,58 +87,70 @@ struct Rows {
   }
 };
 
-/// Keys of each query's own: query(i) of this lane sees seen[i] of them, from at[i] on; q its
-/// channels.
-template <typename Room, int Lanes, bool Fast>
-__device__ void attend_own(Rows<Room, Lanes, Fast>& rows,
-                           const float4 (&q)[Lanes / 2][Room::D / (4 * Lanes)],
-                           const std::int32_t (&seen)[Lanes / 2],
-                           const std::int64_t (&at)[Lanes / 2], const float* keys,
+/// Keys of each query's own, one after another: query(i) of this lane sees seen[i] of them, from
+/// at[i] on. `tile` has the queries.
+template <typename Tile, typename Softmax>
+__device__ void attend_own(Softmax& rows, const Tile& tile,
+                           const std::int32_t (&seen)[Softmax::kRows],
+                           const std::int64_t (&at)[Softmax::kRows], const float* keys,
                            const float* values, int d, float scale) {
-  using R = Rows<Room, Lanes, Fast>;
-  constexpr int kStep = 4;  // keys at a time
+  constexpr int kRows = Softmax::kRows;
+  constexpr int kFours = Softmax::kFours;
+  using Room = typename Softmax::Place;
   std::int32_t most = 0;
 #pragma unroll
-  for (int i = 0; i < R::kRows; ++i) most = max(most, seen[i]);
+  for (int i = 0; i < kRows; ++i) most = max(most, seen[i]);
   most = __reduce_max_sync(~0U, most);
-  for (std::int32_t first = 0; first < most; first += kStep) {
+  float4 k[kRows][kFours];
+  float4 v[kRows][kFours];
+  // A query's loads are never skipped, so that they overlap: beyond its end the last key stands in.
+  const auto place = [&](int i, std::int32_t key) {
+    return at[i] + std::int64_t{max(min(key, seen[i] - 1), 0)} * d;
+  };
+  const auto load_keys = [&](std::int32_t key) {
 #pragma unroll
-    for (int i = 0; i < R::kRows; ++i) {
-      // Loads are never skipped, so that they overlap: beyond the end the last key stands in.
-      const auto load = [&](float4(&to)[kStep][R::kFours], const float* from) {
+    for (int i = 0; i < kRows; ++i) {
+      const float* const row = keys + place(i, key);
 #pragma unroll
-        for (int k = 0; k < kStep; ++k) {
-          const std::int32_t key = max(min(first + k, seen[i] - 1), 0);
-          R::load(to[k], from + at[i] + std::int64_t{key} * d, d);
-        }
-      };
-      float4 v[kStep][R::kFours];
-      load(v, keys);
-      float score[kStep];
+      for (int j = 0; j < kFours; ++j) k[i][j] = Room::load(row, Tile::channel(j), d);
+    }
+  };
+  const auto load_values = [&](std::int32_t key) {
 #pragma unroll
-      for (int k = 0; k < kStep; ++k) {
-        Chains c;
+    for (int i = 0; i < kRows; ++i) {
+      const float* const row = values + place(i, key);
 #pragma unroll
-        for (int j = 0; j < R::kFours; ++j) c.add(q[i][j], v[k][j]);
-        score[k] = sum_of_lanes<Lanes>(c.sum()) * scale;
-        if (first + k >= seen[i]) score[k] = none();
-      }
-      load(v, values);
-      const float base = rows.raise(i, fmaxf(fmaxf(score[0], score[1]), fmaxf(score[2], score[3])));
+      for (int j = 0; j < kFours; ++j) v[i][j] = Room::load(row, Softmax::channel(j), d);
+    }
+  };
+  load_keys(0);
+  load_values(0);
+  for (std::int32_t key = 0; key < most; ++key) {
+    float score[kRows];
 #pragma unroll
-      for (int k = 0; k < kStep; ++k) {
-        const float weight = exponential<Fast>(score[k] - base);
-        rows.total[i] += weight;
+    for (int i = 0; i < kRows; ++i) {
+      Chains c;
 #pragma unroll
-        for (int j = 0; j < R::kFours; ++j) {
-          float(&out)[4 * R::kFours] = rows.out[i];
-          out[4 * j] = __fmaf_rn(weight, v[k][j].x, out[4 * j]);
-          out[4 * j + 1] = __fmaf_rn(weight, v[k][j].y, out[4 * j + 1]);
-          out[4 * j + 2] = __fmaf_rn(weight, v[k][j].z, out[4 * j + 2]);
-          out[4 * j + 3] = __fmaf_rn(weight, v[k][j].w, out[4 * j + 3]);
-        }
+      for (int j = 0; j < kFours; ++j) c.add(tile.query(i, j), k[i][j]);
+      const float sum = sum_of_lanes<Softmax::kLanes>(c.sum());
+      score[i] = key < seen[i] ? sum * scale : none();
+    }
+    if (key + 1 < most) load_keys(key + 1);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const float base = rows.raise(i, score[i]);
+      const float weight = exponential<Softmax::kFast>(score[i] - base);
+      rows.total[i] += weight;
+#pragma unroll
+      for (int j = 0; j < kFours; ++j) {
+        float(&out)[4 * kFours] = rows.out[i];
+        out[4 * j] = __fmaf_rn(weight, v[i][j].x, out[4 * j]);
+        out[4 * j + 1] = __fmaf_rn(weight, v[i][j].y, out[4 * j + 1]);
+        out[4 * j + 2] = __fmaf_rn(weight, v[i][j].z, out[4 * j + 2]);
+        out[4 * j + 3] = __fmaf_rn(weight, v[i][j].w, out[4 * j + 3]);
       }
     }
+    if (key + 1 < most) load_values(key + 1);
   }
 }
 

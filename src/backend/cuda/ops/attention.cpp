@@ -17,6 +17,20 @@ void DeviceBackend::time_attention(const Batch& batch, const ConstView& qkv, con
   cuda::time_attention(extent(batch), floats(qkv), kv, out, heads, d, last_only, stream_);
 }
 
+void DeviceBackend::append_and_attend(const Batch& batch, const Rotary& rotary, const View& qkv,
+                                      const KvLayer& kv, const View& out, std::int32_t heads,
+                                      bool last_only, bool kept) const {
+  if (!appends_at_once(extent(batch), out.width / heads)) {
+    return Backend::append_and_attend(batch, rotary, qkv, kv, out, heads, last_only, kept);
+  }
+  const OperationSpan span(Operation::append_and_attend);
+  expected::rotary_append(*this, batch, rotary, qkv, kv, heads);
+  const std::int32_t d =
+      expected::time_attention(*this, batch, qkv, kv, out, heads, last_only, bf16());
+  cuda::append_and_attend(extent(batch), tables_of(rotary), floats(qkv), kv, out, heads, d,
+                          last_only, kept, stream_);
+}
+
 void DeviceBackend::variate_attention(const Batch& batch, const ConstView& qkv, const View& out,
                                       std::int32_t heads) const {
   const OperationSpan span(Operation::variate_attention);

@@ -97,6 +97,9 @@ class DeviceBackend final : public Backend, public GraphCapture {
                      std::int32_t heads) const override;
   void time_attention(const Batch& batch, const ConstView& qkv, const KvLayer& kv, const View& out,
                       std::int32_t heads, bool last_only) const override;
+  void append_and_attend(const Batch& batch, const Rotary& rotary, const View& qkv,
+                         const KvLayer& kv, const View& out, std::int32_t heads, bool last_only,
+                         bool kept) const override;
   void variate_attention(const Batch& batch, const ConstView& qkv, const View& out,
                          std::int32_t heads) const override;
   void gather_last(const Batch& batch, const ConstView& x, const View& y) const override;

@@ -10,8 +10,12 @@ namespace toto::cuda {
 
 Extent DeviceBackend::extent(const Batch& batch) const {
   assert(batch.live != nullptr && "a batch on a device lies in its memory");
-  return {batch.live, batch.rows, batch.lanes, batch.rows / kQueryGroup + batch.variates,
-          batch.lanes / kQueryGroup + batch.variates};
+  return {batch.live,
+          batch.rows,
+          batch.lanes,
+          batch.rows / kQueryGroup + batch.variates,
+          batch.lanes / kQueryGroup + batch.variates,
+          batch.keys};
 }
 
 }  // namespace toto::cuda
