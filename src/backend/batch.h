@@ -70,8 +70,8 @@ struct Batch {
   // The counts above are upper bounds then, exact where the operation runs at once.
   const LiveBatch* live = nullptr;
   std::int32_t variates = 0;  // of all blocks, at most; only of a device batch
-  // Keys that a lane sees, its own of this call among them, at most; 0: any number. Only of a
-  // device batch.
+  // Where no lane has keys from calls before: how many one sees, at most. 0: some have, or it may
+  // be any number. Only of a device batch.
   std::int32_t keys = 0;
 
   /// All rows, and all lanes `each` times.

@@ -46,7 +46,7 @@ class Executor {
   /// Upper bounds of a batch, of which a captured operation makes use.
   struct Bounds {
     std::int32_t series = 0, rows = 0, lanes = 0, variates = 0;
-    std::int32_t keys = 0;  // of a lane; 0: any number
+    std::int32_t keys = 0;  // as Batch has them
   };
   /// The batch whose image lies at `at` of the inputs.
   [[nodiscard]] Batch batch(std::size_t at, const Bounds& bounds) const {

@@ -18,7 +18,7 @@ using differential::AttentionCase;
 
 constexpr std::int32_t kKeys = 16;  // that a lane sees at most
 
-/// Lanes of one to sixteen keys, some of which are from calls before.
+/// Lanes of one to sixteen keys.
 AttentionCase few_keys(differential::Dice& dice) {
   AttentionCase c;
   c.heads = 3;
@@ -28,7 +28,6 @@ AttentionCase few_keys(differential::Dice& dice) {
     b.trajectories = 1 + own % 2;
     b.variates = 1 + own % 3;
     b.tokens = own;
-    b.suffix = own % 4 == 0 ? kKeys - own : 0;
     differential::add_block(c.made, b, c.heads, c.d, dice);
   }
   differential::finish(c.made);

@@ -128,8 +128,7 @@ inline std::string check_append_and_attend(Dice& dice, const Subject& s) {
       Block b;
       b.trajectories = dice.integer(1, 3);
       b.variates = dice.integer(1, 4);
-      b.tokens = dice.integer(1, 13);
-      b.suffix = dice.integer(0, 3);
+      b.tokens = dice.integer(1, 16);
       add_block(c.made, b, c.heads, c.d, dice);
     }
     finish(c.made);

@@ -32,13 +32,13 @@ class TileF32 {
     float keys[kKeyFloats < kWeightFloats ? kWeightFloats : kKeyFloats];
   };
 
-  /// Before any other. query(q, e): four channels, from `e` on, of query q < count.
-  template <typename Query>
-  __device__ TileF32(Shared& shared, int count, const Query& query) : shared_(shared) {
+  /// Before any other: row(q) is where query q < count lies.
+  template <typename RowAt>
+  __device__ TileF32(Shared& shared, int count, int d, const RowAt& row) : shared_(shared) {
     for (int i = static_cast<int>(threadIdx.x); i < 4 * kWarpQueries * (D / 4); i += 128) {
       const int q = i / (D / 4);
       const int e = i % (D / 4) * 4;
-      const float4 v = q < count ? query(q, e) : float4{0, 0, 0, 0};
+      const float4 v = q < count ? Room::load(row(q), e, d) : float4{0, 0, 0, 0};
       *reinterpret_cast<float4*>(&shared.queries[q][e]) = v;
     }
   }

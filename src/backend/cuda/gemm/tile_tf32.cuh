@@ -38,15 +38,15 @@ class TileTf32 {
     uint4 values[kKeys][kValuePitch / 4];
   };
 
-  /// query(q, e): four channels, from `e` on, of query q < count.
-  template <typename Query>
-  __device__ TileTf32(Shared& shared, int count, const Query& query) : shared_(shared) {
+  /// row(q) is where query q < count lies.
+  template <typename RowAt>
+  __device__ TileTf32(Shared& shared, int count, int d, const RowAt& row) : shared_(shared) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const int q = static_cast<int>(threadIdx.x) / 32 * kWarpQueries + Softmax::query(i);
 #pragma unroll
       for (int j = 0; j < D / 16; ++j) {
-        query_[i][j] = q < count ? query(q, channel(j)) : float4{0, 0, 0, 0};
+        query_[i][j] = q < count ? Room::load(row(q), channel(j), d) : float4{0, 0, 0, 0};
       }
     }
   }

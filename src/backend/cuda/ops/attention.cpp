@@ -25,10 +25,9 @@ void DeviceBackend::append_and_attend(const Batch& batch, const Rotary& rotary, 
   }
   const OperationSpan span(Operation::append_and_attend);
   expected::rotary_append(*this, batch, rotary, qkv, kv, heads);
-  const std::int32_t d =
-      expected::time_attention(*this, batch, qkv, kv, out, heads, last_only, bf16());
-  cuda::append_and_attend(extent(batch), tables_of(rotary), floats(qkv), kv, out, heads, d,
-                          last_only, kept, stream_);
+  expected::time_attention(*this, batch, qkv, kv, out, heads, last_only, bf16());
+  cuda::append_and_attend(extent(batch), tables_of(rotary), floats(qkv), kv, out, heads, last_only,
+                          kept, stream_);
 }
 
 void DeviceBackend::variate_attention(const Batch& batch, const ConstView& qkv, const View& out,

@@ -18,8 +18,8 @@ void time_attention(const Extent& batch, const float* qkv, const KvLayer& kv, co
 bool appends_at_once(const Extent& batch, std::int32_t d);
 /// Backend::append_and_attend() in one launch.
 void append_and_attend(const Extent& batch, const RotaryTables& rotary, const float* qkv,
-                       const KvLayer& kv, const View& out, std::int32_t heads, std::int32_t d,
-                       bool last_only, bool kept, const Stream& s);
+                       const KvLayer& kv, const View& out, std::int32_t heads, bool last_only,
+                       bool kept, const Stream& s);
 void variate_attention(const Extent& batch, const float* qkv, const View& out, std::int32_t heads,
                        std::int32_t d, const Stream& s);
 

@@ -21,14 +21,14 @@ struct FewShared {
 template <int D>
 inline constexpr int kFewWarps = D <= 64 ? 4 : 2;
 
-/// Up to kMaxFew rows [count][pitch] of fours: four(j, e) is of row j, from channel e on.
-template <typename Room, typename Four>
-__device__ void load_few(float* to, int pitch, int count, const Four& four) {
+/// Up to kMaxFew rows [count][pitch], row j from row(j).
+template <typename Room, typename RowAt>
+__device__ void load_few(float* to, int pitch, int count, int d, const RowAt& row) {
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x) % 32; i < count * (Room::D / 4); i += 32) {
     const int j = i / (Room::D / 4);
     const int e = i % (Room::D / 4) * 4;
-    *reinterpret_cast<float4*>(to + j * pitch + e) = four(j, e);
+    *reinterpret_cast<float4*>(to + j * pitch + e) = Room::load(row(j), e, d);
   }
 }
 

@@ -7,24 +7,95 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backend/cuda/gemm/product.h"
 #include "backend/cuda/gemm/tile_f32.cuh"
 #include "backend/cuda/gemm/tile_tf32.cuh"
 #include "backend/cuda/ops/attention.h"
-#include "backend/cuda/ops/lane_attention.cuh"
+#include "backend/cuda/ops/few_keys.cuh"
+#include "backend/cuda/ops/heads.cuh"
+#include "backend/cuda/ops/queries.cuh"
+#include "backend/cuda/runtime/live.h"
+#include "backend/cuda/runtime/typed.h"
 
 namespace toto::cuda {
 namespace {
 
 using namespace attend;
-static_assert(kQueryGroup == 4 * kWarpQueries);
+static_assert(kFewKeys == kMaxFew && kQueryGroup == 4 * kWarpQueries);
 
 constexpr int kThreads = 128;
 constexpr int kResident = 3;  // blocks of threads of a multiprocessor
 
+/// What all kernels here are given.
+template <typename Room, typename T>
+struct Heads {
+  const LiveBatch* live;
+  const float* qkv;
+  const float* keys;
+  const float* values;
+  T* out;
+  std::int32_t heads, d, pitch;
+  bool last_only;
+
+  [[nodiscard]] __device__ const float* query(std::int64_t row, std::int32_t head) const {
+    return qkv + (row * 3 * heads + head) * width();
+  }
+  /// Of the keys and values that a lane of a block has to itself.
+  [[nodiscard]] __device__ std::int64_t suffix(const Block& b, std::int32_t lane,
+                                               std::int32_t head) const {
+    return b.suffix_at + (std::int64_t{lane} * heads + head) * b.suffix_capacity * width();
+  }
+  /// Channels of a head.
+  [[nodiscard]] __device__ std::int32_t width() const { return Room::width(d); }
+};
+
+/// By one warp: some tokens of a lane that sees few keys.
+template <typename Room, typename T>
+__device__ void attend_few_tokens(FewShared<Room::D>& shared, const Heads<Room, T>& h,
+                                  const Block& b, std::int32_t lane, std::int32_t head,
+                                  std::int32_t first_token, std::int32_t tokens) {
+  const std::int32_t d = h.width();
+  const std::int64_t at = h.suffix(b, lane, head);
+  const std::int64_t row = b.row + std::int64_t{lane} * b.tokens + first_token;
+  const std::int32_t before = b.suffix + first_token + 1;  // keys that the first token sees
+  const std::int32_t seen = before + tokens - 1;
+  __syncwarp();
+  load_few<Room>(&shared.keys[0][0], Room::D + 4, seen, d,
+                 [&](int j) { return h.keys + at + j * d; });
+  load_few<Room>(&shared.queries[0][0], Room::D, tokens, d,
+                 [&](int q) { return h.query(row + q, head); });
+  __syncwarp();
+  const std::int64_t to = h.last_only ? b.lane + lane : row;
+  attend_few<Room>(
+      shared, tokens, seen, d, [&](int q, int key) { return key < before + q; },
+      [&](int key) { return h.values + at + key * d; },
+      [&](int q, int e, const float4& v) {
+        Room::store(h.out + (to + q) * h.pitch + head * d, e, d, v);
+      });
+  if (head != 0) return;
+  for (std::int32_t q = 0; q < tokens; ++q) clear_padding(h.out, to + q, h.heads * d, h.pitch);
+}
+
+/// A warp for each lane and head; only series that see few keys.
+template <typename Room, typename T>
+__global__ void __launch_bounds__(32 * kFewWarps<Room::D>) attend_few_keys(Heads<Room, T> h) {
+  __shared__ __align__(16) FewShared<Room::D> shared[kFewWarps<Room::D>];
+  begin_kernel();
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const std::int64_t item = std::int64_t{blockIdx.x} * kFewWarps<Room::D> + warp;
+  const auto lane = static_cast<std::int32_t>(item / h.heads);
+  if (lane >= h.live->lanes) return;
+  const Block& b = h.live->blocks[block_of_lane(*h.live, lane)];
+  if (!sees_few_keys(b)) return;
+  const std::int32_t first = h.last_only ? b.tokens - 1 : 0;
+  attend_few_tokens<Room>(shared[warp], h, b, lane - b.lane,
+                          static_cast<std::int32_t>(item % h.heads), first, b.tokens - first);
+}
+
 /// The same for the queries of a group.
 template <typename Room, typename T>
 __device__ __noinline__ void attend_few_group(FewShared<Room::D> (&shared)[kFewWarps<Room::D>],
-                                              const Heads<Room, T, Appended>& h, const Group& g,
+                                              const Heads<Room, T>& h, const Group& g,
                                               std::int32_t head) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp >= kFewWarps<Room::D>) return;
@@ -48,8 +119,8 @@ union TimeShared {
 
 /// A group of one head, by a block of threads.
 template <typename Room, typename T>
-__device__ void attend_group(typename TileFor<Room, T>::Shared& shared,
-                             const Heads<Room, T, Appended>& h, const Group& g, std::int32_t head) {
+__device__ void attend_group(typename TileFor<Room, T>::Shared& shared, const Heads<Room, T>& h,
+                             const Group& g, std::int32_t head) {
   using Tile = TileFor<Room, T>;
   using Softmax = typename Tile::Softmax;
   constexpr int kRows = Softmax::kRows;
@@ -58,8 +129,7 @@ __device__ void attend_group(typename TileFor<Room, T>::Shared& shared,
   const float scale = 1.0F / sqrtf(static_cast<float>(d));
   const int first = static_cast<int>(threadIdx.x) / 32 * kWarpQueries;  // query of this warp
   const bool alone = b.tokens == 1;  // every query has keys of its own
-  Tile tile(shared, g.count,
-            [&](int q, int e) { return h.query(b, g.token(q), g.row(q), head, e); });
+  Tile tile(shared, g.count, d, [&](int q) { return h.query(g.row(q), head); });
   Softmax rows;
 
   // The prefix (lane -1), then the suffixes of all lanes that are here.
@@ -122,7 +192,7 @@ __device__ void attend_group(typename TileFor<Room, T>::Shared& shared,
 /// that see few keys as well.
 template <typename Room, typename T>
 __global__ void __launch_bounds__(kThreads, Room::D <= 64 ? kResident : 2)
-    attend_time(Heads<Room, T, Appended> h, bool few) {
+    attend_time(Heads<Room, T> h, bool few) {
   extern __shared__ float4 dynamic[];
   auto& shared = *reinterpret_cast<TimeShared<Room, T>*>(dynamic);
   begin_kernel();
@@ -150,14 +220,19 @@ __global__ void __launch_bounds__(kThreads, Room::D <= 64 ? kResident : 2)
 }
 
 template <typename Room, typename T>
-void run_time(const Extent& batch, const Heads<Room, T, Appended>& h, const Stream& s) {
+void run_time(const Extent& batch, const Heads<Room, T>& h, const Stream& s) {
+  const std::int32_t groups = h.last_only ? batch.last_groups : batch.groups;
   // Worth a launch of its own where that is most of the work.
   const bool few = batch.rows > batch.lanes && batch.rows <= kFewKeys * batch.lanes &&
                    batch.lanes >= s.processors;
-  if (few) launch_few_keys(batch, h, s);
+  if (few) {
+    launch(attend_few_keys<Room, T>,
+           dim3(ceil_div(std::int64_t{batch.lanes} * h.heads, kFewWarps<Room::D>)),
+           dim3(32 * kFewWarps<Room::D>), 0, s, h);
+  }
   constexpr std::size_t kBytes = sizeof(TimeShared<Room, T>);
   allow_shared_memory<attend_time<Room, T>>(kBytes);
-  const std::int64_t items = std::int64_t{h.last_only ? batch.last_groups : batch.groups} * h.heads;
+  const std::int64_t items = std::int64_t{groups} * h.heads;
   launch(attend_time<Room, T>,
          dim3(static_cast<unsigned>(std::min<std::int64_t>(items, kResident * s.processors))),
          dim3(kThreads), kBytes, s, h, !few);
@@ -171,17 +246,10 @@ void time_attention(const Extent& batch, const float* qkv, const KvLayer& kv, co
     using Room = decltype(room);
     with_type(out, [&](auto* to) {
       using T = std::remove_pointer_t<decltype(to)>;
-      const Heads<Room, T, Appended> h{batch.live,
-                                       qkv,
-                                       typed<float>(kv.keys),
-                                       typed<float>(kv.values),
-                                       to,
-                                       heads,
-                                       d,
-                                       static_cast<std::int32_t>(out.stride()),
-                                       last_only,
-                                       Appended{}};
-      run_time(batch, h, s);
+      run_time<Room, T>(batch,
+                        {batch.live, qkv, typed<float>(kv.keys), typed<float>(kv.values), to, heads,
+                         d, static_cast<std::int32_t>(out.stride()), last_only},
+                        s);
     });
   });
 }

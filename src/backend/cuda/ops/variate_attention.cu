@@ -93,10 +93,8 @@ __global__ void __launch_bounds__(32 * kFewWarps<Room::D>)
     return;
   }
   if (variate != 0) return;
-  load_few<Room>(&shared.keys[0][0], D + 4, variates,
-                 [&](int v, int e) { return Room::load(c.part(v, 1), e, d); });
-  load_few<Room>(&shared.queries[0][0], D, variates,
-                 [&](int v, int e) { return Room::load(c.part(v, 0), e, d); });
+  load_few<Room>(&shared.keys[0][0], D + 4, variates, d, [&](int v) { return c.part(v, 1); });
+  load_few<Room>(&shared.queries[0][0], D, variates, d, [&](int v) { return c.part(v, 0); });
   __syncwarp();
   attend_few<Room>(
       shared, variates, variates, d, [&](int q, int key) { return c.id(q) == c.id(key); },

@@ -16,7 +16,7 @@ struct Extent {
   std::int32_t lanes = 0;
   std::int32_t groups = 0;  // of queries in time attention, of all tokens
   std::int32_t last_groups = 0;
-  std::int32_t keys = 0;  // of a lane; 0: any number
+  std::int32_t keys = 0;  // as Batch has them
 };
 
 }  // namespace toto::cuda
