@@ -3,12 +3,12 @@
 // the same. Skipped where there is no device.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <vector>
 
 #include "backend/cuda/runtime/cuda_backend.h"
-#include "support/differential_ops.h"
+#include "support/differential_attention.h"
 #include "support/needs_device.h"
 
 namespace toto {
@@ -18,14 +18,14 @@ using differential::AttentionCase;
 
 constexpr std::int32_t kKeys = 16;  // that a lane sees at most
 
-/// Lanes of one to sixteen keys.
-AttentionCase few_keys(differential::Dice& dice) {
+/// Lanes of one to sixteen keys: more than a device has processors, or few.
+AttentionCase few_keys(differential::Dice& dice, bool many = true) {
   AttentionCase c;
   c.heads = 3;
   c.d = 64;
   for (std::int32_t own = 1; own <= kKeys; ++own) {
     Block b;
-    b.trajectories = 1 + own % 2;
+    b.trajectories = many ? 8 : 1 + own % 2;
     b.variates = 1 + own % 3;
     b.tokens = own;
     differential::add_block(c.made, b, c.heads, c.d, dice);
@@ -83,6 +83,7 @@ class CudaAppend : public testing::TestWithParam<CudaWeights> {
     };
   }
   Backend& be() { return *backend_; }
+  void expect_same_at_once(const AttentionCase& c);
 
  private:
   std::unique_ptr<Backend> backend_;
@@ -90,7 +91,23 @@ class CudaAppend : public testing::TestWithParam<CudaWeights> {
 
 TEST_P(CudaAppend, AtOnceHasTheBitsOfOneAfterTheOther) {
   differential::Dice dice(5);
-  const AttentionCase c = few_keys(dice);
+  for (const bool many : {true, false}) expect_same_at_once(few_keys(dice, many));
+}
+
+TEST_P(CudaAppend, WherePositionsDoNotBeginAtNothing) {
+  differential::Dice dice(7);
+  AttentionCase c = few_keys(dice);
+  for (Block& b : c.made.blocks) b.position = b.tokens % 5;
+  const std::int32_t more = 5;
+  c.made.positions += more;
+  const auto table = static_cast<std::size_t>(c.made.positions) * 32;
+  c.cosine = dice.values(table, 1.0F);
+  c.sine = dice.values(table, 1.0F);
+  c.factor.assign(2 * table, 1.25F);
+  expect_same_at_once(c);
+}
+
+void CudaAppend::expect_same_at_once(const AttentionCase& c) {
   for (const bool last_only : {false, true}) {
     const Result apart = run(c, last_only,
                              [&](const Batch& b, const Rotary& rotary, const View& qkv,

@@ -58,6 +58,25 @@ class CudaForecast : public testing::TestWithParam<Precision> {
     return test::make_model(odd_config(), false,
                             mode == Mode::eager ? Execution::eager() : Execution{}, 5, options);
   }
+  /// With heads of 64 channels, as the published model has them.
+  [[nodiscard]] static Model wide_heads(Mode mode, bool labels) {
+    Toto1Config config = odd_config();
+    config.embed_dim = 128;
+    config.num_heads = 2;
+    LoadOptions load;
+    load.backend = "cuda";
+    load.precision = GetParam();
+    load.mode = mode;
+    return test::make_model(config, labels, mode == Mode::eager ? Execution::eager() : Execution{},
+                            5, load);
+  }
+  /// Contexts of so many tokens.
+  static std::vector<OwnedSeries> of_tokens(std::initializer_list<std::size_t> tokens) {
+    const auto patch = static_cast<std::size_t>(odd_config().patch_size);
+    std::vector<OwnedSeries> all;
+    for (const std::size_t n : tokens) all.push_back(wave(all.size(), n * patch));
+    return all;
+  }
   static ForecastOptions options(std::size_t horizon, bool samples = true) {
     ForecastOptions o;
     o.horizon = horizon;
@@ -247,24 +266,38 @@ TEST_P(CudaForecast, AForecastIsOneGraph) {
   EXPECT_EQ(after.graph_fallbacks, 0U);
 }
 
+/// Whether all of a batch see few keys decides which kernels run: bits are the same.
+TEST_P(CudaForecast, BitsDoNotDependOnWhetherOthersSeeManyKeys) {
+  const auto few = of_tokens({13, 9, 3, 1});
+  const auto at_the_edge = of_tokens({16, 15, 14});
+  const auto with_more = [](std::vector<OwnedSeries> series) {
+    series.push_back(of_tokens({1, 1, 1, 1, 30}).back());
+    return series;
+  };
+  for (const Mode mode : {Mode::eager, Mode::planned, Mode::reduce_overhead}) {
+    for (const bool labels : {false, true}) {
+      const Model model = wide_heads(mode, labels);
+      for (const Decode decode : {Decode::cached, Decode::uncached}) {
+        for (const std::size_t horizon : {3U, 20U}) {
+          ForecastOptions o = options(horizon);
+          o.decode = decode;
+          for (const auto& series : {few, at_the_edge}) {
+            const auto alone = Forecaster(model).forecast(views(series), o);
+            const auto among = Forecaster(model).forecast(views(with_more(series)), o);
+            for (std::size_t i = 0; i < series.size(); ++i) expect_same(alone[i], among[i]);
+          }
+        }
+      }
+    }
+  }
+}
+
 /// Lanes that see few keys have a kernel of their own, which a graph of as many rows may not keep
 /// for a lane that sees more.
 TEST_P(CudaForecast, AGraphForShortContextsDoesNotServeALongOne) {
-  Toto1Config config = odd_config();
-  config.embed_dim = 128;  // heads of 64 channels
-  config.num_heads = 2;
-  const auto patch = static_cast<std::size_t>(config.patch_size);
-  LoadOptions load;
-  load.backend = "cuda";
-  load.precision = GetParam();
-  const Model model = test::make_model(config, false, {}, 5, load);
-  const auto batch = [&](std::initializer_list<std::size_t> tokens) {
-    std::vector<OwnedSeries> all;
-    for (const std::size_t n : tokens) all.push_back(wave(all.size(), n * patch));
-    return all;
-  };
-  const auto few = batch({16, 16, 16, 16});
-  const auto more = batch({40, 8, 8, 8});
+  const Model model = wide_heads(Mode::reduce_overhead, false);
+  const auto few = of_tokens({16, 16, 16, 16});
+  const auto more = of_tokens({40, 8, 8, 8});
   for (const std::size_t horizon : {3U, 20U}) {
     Forecaster forecaster(model);
     const auto few_first = forecaster.forecast(views(few), options(horizon));

@@ -150,6 +150,9 @@ inline std::string check_append_and_attend(Dice& dice, const Subject& s) {
   const bool last_only = dice.coin();
   const bool kept = dice.coin();
   const std::int32_t out_rows = last_only ? c.made.batch.lanes : c.made.batch.rows;
+  struct Result {
+    std::vector<double> out, keys, values;
+  };
   const auto on = [&](Backend& be) {
     const Memory qkv(be, c.qkv), cosine(be, c.cosine), sine(be, c.sine), factor(be, c.factor);
     const KvMemory kv(be, c);
@@ -157,13 +160,21 @@ inline std::string check_append_and_attend(Dice& dice, const Subject& s) {
     be.append_and_attend(
         On(be, c.made.batch), {cosine.of(half), sine.of(half), factor.of(half), c.made.positions},
         qkv.of(3 * c.heads * c.d), kv.layer(), out.of(c.heads * c.d), c.heads, last_only, kept);
-    return out.read();
+    return Result{out.read(), kv.keys.read(), kv.values.read()};
   };
-  const auto expected = on(s.exact);
+  const Result expected = on(s.exact);
+  const Result got = on(s.backend);
   AttentionCase rotated = c;  // queries are at most twice as long then, keys no longer
   for (float& v : rotated.qkv) v *= 2;
-  const std::vector<double> bound(expected.size(), attention_bound(rotated, c.made.positions));
-  return compare("append_and_attend", on(s.backend), expected, bound);
+  const std::vector<double> bound(expected.out.size(), attention_bound(rotated, c.made.positions));
+  std::string wrong = compare("append_and_attend", got.out, expected.out, bound);
+  if (!wrong.empty() || !kept) return wrong;
+  double largest = 0;
+  for (const float v : c.qkv) largest = std::max<double>(largest, std::abs(v));
+  const std::vector<double> of_keys(got.keys.size(), 2 * largest * 6 * kUlp);
+  wrong = compare("append_and_attend keys", got.keys, expected.keys, of_keys);
+  if (!wrong.empty()) return wrong;
+  return compare_bits("append_and_attend values", got.values, expected.values);
 }
 
 inline std::string check_variate_attention(Dice& dice, const Subject& s) {

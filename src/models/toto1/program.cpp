@@ -3,7 +3,7 @@
 #include "models/toto1/program.h"
 
 #include <algorithm>
-#include <bit>
+#include <cassert>
 
 #include "backend/path_ops.h"
 #include "models/toto1/forward_cost.h"
@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::int32_t kMaxImages = 64;  // of calls that decode
 constexpr std::int32_t kMinPositions = 64;
-constexpr std::int64_t kFewTokens = 16;  // fewer are not told apart, so that fewer graphs do
+/// Of a lane that sees few keys, as devices have them (kFewKeys of backend/cuda): graphs tell no
+/// other numbers apart, so that few of them do.
+constexpr std::int64_t kFewTokens = 16;
 
 constexpr const char* kDimensions[] = {"rows",       "context lanes", "lanes",   "cached keys",
                                        "covariates", "positions",     "patches", "path rows"};
@@ -38,9 +40,14 @@ Toto1Program::Toto1Program(const Toto1& net)
 
 std::span<const char* const> Toto1Program::dimensions() const { return kDimensions; }
 
-std::int64_t Toto1Program::prefill_rows(const Item& item, const MicroBatch& batch) const {
+/// Of a lane.
+std::int64_t Toto1Program::prefill_tokens(const Item& item, const MicroBatch& batch) const {
   const bool recompute = !share_ && !batch.cached;
-  return std::int64_t{item.variates} * (item.tokens + labels_ + (recompute ? item.patches - 1 : 0));
+  return std::int64_t{item.tokens} + labels_ + (recompute ? item.patches - 1 : 0);
+}
+
+std::int64_t Toto1Program::prefill_rows(const Item& item, const MicroBatch& batch) const {
+  return item.variates * prefill_tokens(item, batch);
 }
 
 std::int64_t Toto1Program::tokens(const Item& item, const MicroBatch& batch) const {
@@ -130,13 +137,12 @@ const char* Toto1Program::uncapturable(const MicroBatch& batch) const {
 
 void Toto1Program::size(const MicroBatch& batch, ProgramKey& key) const {
   std::int64_t prefill = 0;
-  std::int64_t tokens = kFewTokens;  // of a lane, the most
+  bool few = true;
   for (const Item& item : batch.items) {
-    const std::int64_t rows = prefill_rows(item, batch);
-    prefill += rows;
-    tokens = std::max(tokens, rows / item.variates);
+    prefill += prefill_rows(item, batch);
+    few = few && prefill_tokens(item, batch) <= kFewTokens;
   }
-  key.own[0] = static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint64_t>(tokens)));
+  key.own[0] = few ? kFewTokens : 0;
   const Capacity& plan = key.plan;
   const std::int64_t contexts = share_ ? 1 : batch.at_once;
   key.rows = bucket32(prefill * contexts, plan.of[kRows]);
@@ -247,6 +253,7 @@ void Toto1Program::restage(Run& run, std::int32_t first_sample, std::int32_t gen
   run.ex.stage(&StageTimes::prepare);
   ex.backend.synchronise();  // it may still be reading what is written over
   describe_context(run.batch, first_sample, run.batch.at_once, generated);
+  assert(sees_at_most(run.key.own[0]));
   stage_values(run.batch, generated, ex.in, run.at);
   write(context_, ex.in, run.at.context, run.key.series, run.key.rows);
   write(last_, ex.in, run.at.last, run.key.series, run.key.lanes);

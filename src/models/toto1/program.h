@@ -51,9 +51,13 @@ class Toto1Program final : public Program {
   };
   [[nodiscard]] Inputs inputs(const ProgramKey& key, std::size_t at) const;
 
+  [[nodiscard]] std::int64_t prefill_tokens(const Item& item, const MicroBatch& batch) const;
+
   // staging.cpp: describing calls, and what is sent to the backend
   void describe_context(const MicroBatch& batch, std::int32_t first_sample,
                         std::int32_t trajectories, std::int32_t generated);
+  /// Whether that is within Batch::keys.
+  [[nodiscard]] bool sees_at_most(std::int32_t keys) const;
   void describe_source(const MicroBatch& batch);
   void describe_further(const MicroBatch& batch, std::int32_t iteration, std::int32_t first_sample);
   void stage_values(const MicroBatch& batch, std::int32_t generated, const Staging& in,

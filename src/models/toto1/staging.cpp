@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of a forecast as blocks: what lies where, and what goes into the staging buffer.
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "backend/share_out.h"
@@ -88,6 +89,11 @@ void Toto1Program::describe_context(const MicroBatch& batch, std::int32_t first_
   const auto blocks = static_cast<std::int32_t>(context_blocks_.size());
   context_ = {context_blocks_.data(), context_ids_.data(), blocks, row, lane};
   last_ = {last_blocks_.data(), last_ids_.data(), blocks, lane, lane};
+}
+
+bool Toto1Program::sees_at_most(std::int32_t keys) const {
+  return keys == 0 || std::all_of(context_blocks_.begin(), context_blocks_.end(),
+                                  [&](const Block& b) { return b.tokens <= keys; });
 }
 
 /// One trajectory of each series; after describe_context() of one.
@@ -197,6 +203,7 @@ void Toto1Program::stage(const MicroBatch& batch, const ProgramKey& key, const S
                          std::size_t offset, bool replay) {
   const Inputs at = inputs(key, offset);
   describe_context(batch, 0, 0, 0);
+  assert(sees_at_most(key.own[0]));
   stage_values(batch, 0, in, at);
   stage_covariates(batch, in, at);
   write(context_, in, at.context, key.series, key.rows);

@@ -41,7 +41,7 @@ struct Activations {
   View params;          // [lanes][steps*4*K] out
   View all_params;      // [rows][P*4*K] out, of all tokens; or nothing: not wanted
   View all_unembedded;  // [1][P*D] of one row, only where they are and the head is not folded
-  bool keep = true;     // keys and values, for calls that follow
+  bool keep = true;     // whether calls follow that read the keys and values of this one
 };
 
 /// Sees the hidden rows after every layer; `trimmed`: only the last tokens are left.
@@ -57,10 +57,10 @@ class Toto1 final : public Network {
   Toto1& operator=(const Toto1&) = delete;
 
   /// Spec A5-A8 and A10 over `a.scaled`: appends keys and values to `kv` (one entry for each time
-  /// layer) and leaves the parameters of the first `steps` steps of the next patch in `a.params`,
-  /// or if it is to leave them `raw` what they are formed of, which may be read early as it
-  /// returns. `last` describes the last tokens of
-  /// `all` (same blocks and lanes, one token each, with their ids).
+  /// layer), unless none is to be kept, and leaves the parameters of the first `steps` steps of the
+  /// next patch in `a.params`, or if it is to leave them `raw` what they are formed of, which may
+  /// be read early as it returns. `last` describes the last tokens of `all` (same blocks and lanes,
+  /// one token each, with their ids).
   EarlyResults forward(const Batch& all, const Batch& last, const Rotary& rotary,
                        const std::vector<KvLayer>& kv, const Activations& a, std::int32_t steps,
                        const LayerObserver* observer = nullptr, bool raw = false) const;

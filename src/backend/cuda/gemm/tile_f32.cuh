@@ -43,7 +43,8 @@ class TileF32 {
     }
   }
 
-  /// The channels of a query that a lane has, in fours.
+  /// The channels of a query that a lane has, in so many fours.
+  static constexpr int kFours = Softmax::kFours;
   static __device__ int channel(int j) { return Softmax::channel(j); }
   [[nodiscard]] __device__ const float4& query(int i, int j) const {
     const int q = static_cast<int>(threadIdx.x) / 32 * kWarpQueries + Softmax::query(i);

@@ -51,7 +51,8 @@ class TileTf32 {
     }
   }
 
-  /// The channels of a query that a lane has, in fours.
+  /// The channels of a query that a lane has, in so many fours.
+  static constexpr int kFours = D / 16;
   static __device__ int channel(int j) { return 16 * j + static_cast<int>(threadIdx.x) % 4 * 4; }
   [[nodiscard]] __device__ const float4& query(int i, int j) const { return query_[i][j]; }
 
@@ -146,7 +147,7 @@ class TileTf32 {
   }
 
   Shared& shared_;
-  float4 query_[kRows][D / 16];  // rounded when they are used: loads are not waited for
+  float4 query_[kRows][kFours];  // rounded when they are used: loads are not waited for
 };
 
 }  // namespace toto::cuda::attend

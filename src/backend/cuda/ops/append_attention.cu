@@ -3,10 +3,10 @@
 // of this call: a warp takes queries, keys and values from where their product has left them. That
 // saves a launch and a round through memory, and where no call follows the keys and values need not
 // go to the cache at all. The bits are those of both operations.
-#include "backend/cuda/gemm/product.h"
+#include <type_traits>
+
 #include "backend/cuda/ops/attention.h"
 #include "backend/cuda/ops/few_keys.cuh"
-#include "backend/cuda/ops/heads.cuh"
 #include "backend/cuda/ops/queries.cuh"
 #include "backend/cuda/ops/rotary.cuh"
 #include "backend/cuda/runtime/live.h"
@@ -17,7 +17,8 @@ namespace {
 
 using namespace attend;
 
-constexpr int kWidth = 64;  // channels of a head, as the published model has them
+constexpr int kWidth = 64;       // channels of a head, as the published model has them
+static_assert(kWidth % 8 == 0);  // rows of the output have no padding
 using Head = Room<kWidth, true>;
 static_assert(kFewKeys == kMaxFew);
 
@@ -109,8 +110,6 @@ __global__ void __launch_bounds__(32 * kFewWarps<kWidth>) append_few_keys(Few f,
       shared, queries, b.tokens, kWidth, [&](int q, int key) { return key <= first + q; },
       [&](int key) { return values + key * 3 * part; },
       [&](int q, int at, const float4& v) { put_four(own_out + q * f.pitch + at, v); });
-  if (head != 0) return;
-  for (std::int32_t q = 0; q < queries; ++q) clear_padding(out, to + q, part, f.pitch);
 }
 
 }  // namespace

@@ -96,11 +96,13 @@ __device__ void attend_own(Softmax& rows, const Tile& tile,
                            const float* values, int d, float scale) {
   constexpr int kRows = Softmax::kRows;
   constexpr int kFours = Softmax::kFours;
+  static_assert(Tile::kFours == kFours);
   using Room = typename Softmax::Place;
   std::int32_t most = 0;
 #pragma unroll
   for (int i = 0; i < kRows; ++i) most = max(most, seen[i]);
   most = __reduce_max_sync(~0U, most);
+  if (most == 0) return;
   float4 k[kRows][kFours];
   float4 v[kRows][kFours];
   // A query's loads are never skipped, so that they overlap: beyond its end the last key stands in.
