@@ -3,7 +3,6 @@
 // the same. Skipped where there is no device.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -32,15 +31,8 @@ AttentionCase few_keys(differential::Dice& dice, bool many = true) {
   }
   differential::finish(c.made);
   c.made.batch.keys = kKeys;
-  const auto rows = static_cast<std::size_t>(c.made.batch.rows);
-  c.qkv = dice.values(rows * 3 * 3 * 64, 1.0F);
-  c.keys = dice.values(static_cast<std::size_t>(c.made.kv), 1.0F);
-  c.values = dice.values(static_cast<std::size_t>(c.made.kv), 1.0F);
-  const auto table = static_cast<std::size_t>(c.made.positions) * 32;
-  c.cosine = dice.values(table, 1.0F);
-  c.sine = dice.values(table, 1.0F);
-  c.factor = dice.values(2 * table, 1.0F);
-  for (float& f : c.factor) f = 1.5F + 0.5F * std::tanh(f);
+  differential::fill_rows(c, dice, 1.0F);
+  differential::fill_tables(c, dice);
   return c;
 }
 
@@ -98,12 +90,8 @@ TEST_P(CudaAppend, WherePositionsDoNotBeginAtNothing) {
   differential::Dice dice(7);
   AttentionCase c = few_keys(dice);
   for (Block& b : c.made.blocks) b.position = b.tokens % 5;
-  const std::int32_t more = 5;
-  c.made.positions += more;
-  const auto table = static_cast<std::size_t>(c.made.positions) * 32;
-  c.cosine = dice.values(table, 1.0F);
-  c.sine = dice.values(table, 1.0F);
-  c.factor.assign(2 * table, 1.25F);
+  c.made.positions += 5;
+  differential::fill_tables(c, dice);
   expect_same_at_once(c);
 }
 

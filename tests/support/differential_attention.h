@@ -16,21 +16,36 @@ struct AttentionCase {
   std::vector<float> qkv, keys, values, cosine, sine, factor;
 };
 
+/// Queries, keys, values and caches of a batch that is there.
+inline void fill_rows(AttentionCase& c, Dice& dice, float scale) {
+  c.qkv = dice.values(static_cast<std::size_t>(c.made.batch.rows) * 3 * c.heads * c.d, scale);
+  c.keys = dice.values(static_cast<std::size_t>(c.made.kv), scale);
+  c.values = dice.values(static_cast<std::size_t>(c.made.kv), scale);
+}
+
+/// As xPos factors: of either side of 1.
+inline std::vector<float> make_factors(Dice& dice, std::size_t count) {
+  std::vector<float> factors = dice.values(count, 1.0F);
+  for (float& f : factors) f = 1.5F + 0.5F * std::tanh(f);
+  return factors;
+}
+
+/// Rotary tables for its positions.
+inline void fill_tables(AttentionCase& c, Dice& dice) {
+  const auto table = static_cast<std::size_t>(c.made.positions) * c.d / 2;
+  c.cosine = dice.values(table, 1.0F);
+  c.sine = dice.values(table, 1.0F);
+  c.factor = make_factors(dice, 2 * table);
+}
+
 inline AttentionCase make_attention(Dice& dice) {
   AttentionCase c;
   c.heads = dice.integer(1, 3);
   c.d = 2 * dice.integer(1, dice.coin() ? 33 : 9);
   if (dice.integer(0, 15) == 0) c.d = 258;
   c.made = make_batch(dice, c.heads, c.d);
-  const float scale = dice.coin() ? 1.0F : 4.0F;
-  c.qkv = dice.values(static_cast<std::size_t>(c.made.batch.rows) * 3 * c.heads * c.d, scale);
-  c.keys = dice.values(static_cast<std::size_t>(c.made.kv), scale);
-  c.values = dice.values(static_cast<std::size_t>(c.made.kv), scale);
-  const auto table = static_cast<std::size_t>(c.made.positions) * c.d / 2;
-  c.cosine = dice.values(table, 1.0F);
-  c.sine = dice.values(table, 1.0F);
-  c.factor = dice.values(2 * table, 1.0F);
-  for (float& f : c.factor) f = 1.5F + 0.5F * std::tanh(f);  // as xPos factors: of either side of 1
+  fill_rows(c, dice, dice.coin() ? 1.0F : 4.0F);
+  fill_tables(c, dice);
   return c;
 }
 
@@ -133,9 +148,7 @@ inline std::string check_append_and_attend(Dice& dice, const Subject& s) {
     }
     finish(c.made);
     c.made.batch.keys = 16;
-    c.qkv = dice.values(static_cast<std::size_t>(c.made.batch.rows) * 3 * c.heads * c.d, 1.0F);
-    c.keys = dice.values(static_cast<std::size_t>(c.made.kv), 1.0F);
-    c.values = dice.values(static_cast<std::size_t>(c.made.kv), 1.0F);
+    fill_rows(c, dice, 1.0F);
   }
   const std::int32_t half = c.d / 2;
   const auto angles = dice.values(static_cast<std::size_t>(c.made.positions) * half, 3.0F);
@@ -145,8 +158,7 @@ inline std::string check_append_and_attend(Dice& dice, const Subject& s) {
     c.cosine.push_back(std::cos(angle));
     c.sine.push_back(std::sin(angle));
   }
-  c.factor = dice.values(2 * angles.size(), 1.0F);
-  for (float& f : c.factor) f = 1.5F + 0.5F * std::tanh(f);
+  c.factor = make_factors(dice, 2 * angles.size());
   const bool last_only = dice.coin();
   const bool kept = dice.coin();
   const std::int32_t out_rows = last_only ? c.made.batch.lanes : c.made.batch.rows;

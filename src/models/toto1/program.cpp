@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "backend/few_keys.h"
 #include "backend/path_ops.h"
 #include "models/toto1/forward_cost.h"
 #include "models/toto1/run.h"
@@ -15,9 +16,6 @@ namespace {
 
 constexpr std::int32_t kMaxImages = 64;  // of calls that decode
 constexpr std::int32_t kMinPositions = 64;
-/// Of a lane that sees few keys, as devices have them (kFewKeys of backend/cuda): graphs tell no
-/// other numbers apart, so that few of them do.
-constexpr std::int64_t kFewTokens = 16;
 
 constexpr const char* kDimensions[] = {"rows",       "context lanes", "lanes",   "cached keys",
                                        "covariates", "positions",     "patches", "path rows"};
@@ -40,7 +38,6 @@ Toto1Program::Toto1Program(const Toto1& net)
 
 std::span<const char* const> Toto1Program::dimensions() const { return kDimensions; }
 
-/// Of a lane.
 std::int64_t Toto1Program::prefill_tokens(const Item& item, const MicroBatch& batch) const {
   const bool recompute = !share_ && !batch.cached;
   return std::int64_t{item.tokens} + labels_ + (recompute ? item.patches - 1 : 0);
@@ -137,12 +134,12 @@ const char* Toto1Program::uncapturable(const MicroBatch& batch) const {
 
 void Toto1Program::size(const MicroBatch& batch, ProgramKey& key) const {
   std::int64_t prefill = 0;
-  bool few = true;
+  bool few = true;  // keys; no other numbers are told apart, so that few graphs do
   for (const Item& item : batch.items) {
     prefill += prefill_rows(item, batch);
-    few = few && prefill_tokens(item, batch) <= kFewTokens;
+    few = few && prefill_tokens(item, batch) <= kFewKeys;
   }
-  key.own[0] = few ? kFewTokens : 0;
+  key.own[0] = few ? kFewKeys : 0;
   const Capacity& plan = key.plan;
   const std::int64_t contexts = share_ ? 1 : batch.at_once;
   key.rows = bucket32(prefill * contexts, plan.of[kRows]);

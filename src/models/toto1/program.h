@@ -51,6 +51,7 @@ class Toto1Program final : public Program {
   };
   [[nodiscard]] Inputs inputs(const ProgramKey& key, std::size_t at) const;
 
+  /// prefill_rows() of one lane.
   [[nodiscard]] std::int64_t prefill_tokens(const Item& item, const MicroBatch& batch) const;
 
   // staging.cpp: describing calls, and what is sent to the backend

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "backend/cuda/runtime/live.h"
+#include "backend/few_keys.h"
 
 namespace toto::cuda {
 
@@ -50,7 +51,6 @@ __device__ inline Group group_of(const LiveBatch& live, const std::int32_t* grou
 }
 
 /// Series whose lanes see few keys in all. Which series these are is a matter of their own counts.
-inline constexpr std::int32_t kFewKeys = 16;
 __device__ inline bool sees_few_keys(const Block& b) {
   const std::int32_t own = b.suffix + b.tokens;
   return (b.prefix | static_cast<std::int32_t>(own > kFewKeys)) == 0;
